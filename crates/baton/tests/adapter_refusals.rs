@@ -1,4 +1,4 @@
-//! What `baton live adapter` refuses, and what it says is to be done about it.
+//! Arguments and environments that `baton live adapter` refuses, and the remedies that its messages name.
 
 mod common;
 
@@ -10,10 +10,10 @@ use std::os::unix::process::CommandExt;
 use std::thread;
 use std::time::Duration;
 
-/// Whoever has no privileges.
+/// The id of a user and group without privileges.
 const NOBODY: u32 = 65_534;
 
-/// An adapter on an interface that does not exist: it gets no further than that.
+/// Runs an adapter on an interface that does not exist. If its arguments are accepted, it fails when it opens the interface.
 fn adapter(bench: &Workbench, more: &[&str]) -> Ran {
     let mut arguments = vec!["live", "adapter", "--addr", "10.9.0.2/24"];
     if !more.contains(&"--tap") {
@@ -32,7 +32,7 @@ fn adapter(bench: &Workbench, more: &[&str]) -> Ran {
 fn an_absent_interface() {
     let bench = Workbench::new();
     adapter(&bench, &[]).refused(&["there is no interface nowhere0"]);
-    assert_eq!(bench.files(), [""; 0], "its sockets are gone");
+    assert_eq!(bench.files(), [""; 0], "its sockets are removed");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_path_that_is_not_a_socket() {
             &format!("{flag} text: exists and is not a socket"),
             "give another path",
         ]);
-        assert_eq!(bench.read("text"), "text", "it is left alone");
+        assert_eq!(bench.read("text"), "text", "the file is not changed");
     }
 }
 
@@ -123,10 +123,10 @@ fn a_path_that_is_not_a_socket() {
 fn a_group_that_does_not_exist() {
     let bench = Workbench::new();
     adapter(&bench, &["--group", "no-such-group"]).refused(&["--group", "there is no such group"]);
-    assert_eq!(bench.files(), [""; 0], "nothing was made");
+    assert_eq!(bench.files(), [""; 0], "no socket is left");
 }
 
-/// One that is started just before has its socket a moment later.
+/// `live serve` waits a moment for the socket of an adapter that has only just been started.
 #[test]
 fn an_adapter_that_starts_late() {
     let bench = Workbench::new();
@@ -143,7 +143,7 @@ fn an_adapter_that_starts_late() {
     let late = thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(300));
-            // This listener accepts no application, so the program now reports the refusal, and no longer that there is no adapter.
+            // Dropping the listener leaves a socket that refuses connections. The program must now report that, and not a missing socket.
             drop(UnixListener::bind(bench.path("baton.sock")).expect("a socket"));
         });
         bench.run(&serve)
@@ -171,7 +171,7 @@ fn a_process_that_does_not_answer() {
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     assert!(
         start.elapsed() < Duration::from_secs(8),
-        "at once, not when the wait is over"
+        "the interrupt ends the wait for an answer"
     );
 }
 
@@ -199,17 +199,19 @@ fn a_program_that_cannot_be_executed() {
     }
 }
 
-/// `live run` reports sockets that the program may not connect to before it runs the program.
+/// If the program may not connect to a socket, `live run` warns before it runs the program.
 #[test]
 fn sockets_of_another_user() {
     let bench = Workbench::new();
     let _adapter = UnixListener::bind(bench.path("baton.sock")).expect("a socket");
     let folder = bench.path(".");
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("one's own folder");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))
+        .expect("the test owns the folder");
     let arguments = ["live", "run", "--adapter", "baton.sock", "--", "true"];
     let mode = |mode| {
         let path = bench.path("baton.sock");
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("one's own socket");
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+            .expect("the test owns the socket");
     };
     if !rustix::process::geteuid().is_root() {
         return;
@@ -239,13 +241,16 @@ fn a_socket_on_which_another_process_answers() {
             "end it or give another path",
         ]);
         drop(held);
-        // Until it has begun, a process that another test starts has what was open here.
+        // A child that another test forks holds a copy of the listener until it calls exec, so wait until no process accepts.
         while UnixStream::connect(bench.path(&path)).is_ok() {
             thread::sleep(Duration::from_millis(1));
         }
-        // A socket file that a dead process has left is replaced, so the next error is reported.
+        // The adapter replaces a socket that no process listens on, and then reports the missing interface.
         adapter(&bench, &[flag, &path]).refused(&["there is no interface nowhere0"]);
-        assert!(!bench.path(&path).exists(), "it was replaced, and removed");
+        assert!(
+            !bench.path(&path).exists(),
+            "the adapter removes its own socket"
+        );
     }
 }
 
@@ -272,7 +277,7 @@ fn a_tcp_port_that_is_in_use() {
     ]);
 }
 
-/// Nobody is asked who he is over TCP.
+/// Applications that connect over TCP are not authenticated, so the adapter listens on loopback addresses only, unless `--trust-network` is given.
 #[test]
 fn a_tcp_port_for_other_machines() {
     let bench = Workbench::new();
@@ -285,12 +290,13 @@ fn a_tcp_port_for_other_machines() {
         .refused(&["--listen-tcp 192.0.2.7:1: ", "requested address"]);
 }
 
-/// To make interfaces is the business of root.
+/// Only root can make interfaces.
 #[test]
 fn missing_privilege() {
     let bench = Workbench::new();
     let folder = bench.path(".");
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("one's own folder");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))
+        .expect("the test owns the folder");
     let mut command = bench.command(&[
         "live",
         "adapter",

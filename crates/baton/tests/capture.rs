@@ -1,4 +1,4 @@
-//! Captures as packet tools see them.
+//! Reads captures of the simulator with a packet tool.
 
 mod common;
 #[path = "common/needs.rs"]
@@ -29,7 +29,7 @@ fn main() {
     needs::run(&Arguments::from_args(), Need::Program("tshark"), ALL);
 }
 
-/// What tshark prints with these arguments about `out.pcapng`, checksums validated.
+/// Returns what tshark prints about `out.pcapng` with these arguments. It also validates checksums.
 fn tshark(bench: &Workbench, arguments: &[&str]) -> String {
     let output = Command::new("tshark")
         .args(["-r", "out.pcapng"])
@@ -47,12 +47,12 @@ fn tshark(bench: &Workbench, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// How many frames a display filter selects.
+/// Returns the number of frames that match a display filter.
 fn frames(bench: &Workbench, filter: &str) -> usize {
     tshark(bench, &["-Y", filter]).lines().count()
 }
 
-/// A run with a handoff of every connection, captured on `link`.
+/// Runs an experiment in which every connection is handed off, and captures `link`.
 fn captured(link: &str) -> Workbench {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);
@@ -85,7 +85,7 @@ fn tshark_reassembles_requests_and_responses() {
     assert!(responses > 300, "{responses} responses");
     assert!(
         (responses..=responses + 16).contains(&requests),
-        "{requests} requests, {responses} responses: at most one is under way for each of 16 clients"
+        "{requests} requests, {responses} responses: each of 16 clients waits for at most one"
     );
     let stream = tshark(&bench, &["-q", "-z", "follow,tcp,ascii,0"]);
     assert_eq!(stream.matches("GET /file/0?bytes=4000 HTTP/1.1").count(), 3);

@@ -1,4 +1,4 @@
-//! The page of `baton explore` in a browser: the simulator in it gives the same as this program, and the page says so.
+//! The page of `baton explore` in a browser: its simulator gives the same results as this program, and the page shows them.
 
 #[path = "common/browser.rs"]
 mod browser;
@@ -36,9 +36,9 @@ const ALL: &[(&str, fn())] = &[
         bad_input_is_told_and_runs_are_cancelled,
     ),
 ];
-/// Needs axe-core besides.
+/// Tests that also need axe-core.
 const ACCESSIBLE: &[(&str, fn())] = &[("axe_finds_nothing", axe_finds_nothing)];
-/// Where its script is.
+/// The environment variable with the path of axe-core.
 const AXE: &str = "BATON_AXE";
 
 fn main() {
@@ -46,8 +46,11 @@ fn main() {
     let axe = std::env::var_os(AXE).is_some_and(|path| Path::new(&path).exists());
     let needs = [
         Need::Program("chromium"),
-        Need::Other("baton_explorer.wasm, of these sources", has_module()),
-        Need::Other("axe-core, where BATON_AXE says", axe),
+        Need::Other(
+            "baton_explorer.wasm, built from these sources",
+            has_module(),
+        ),
+        Need::Other("axe-core at the path in BATON_AXE", axe),
     ];
     needs::run_all(&arguments, &[(&needs[..2], ALL), (&needs, ACCESSIBLE)]);
 }
@@ -56,10 +59,10 @@ fn has_module() -> bool {
     Workbench::new().baton("explore --out page.html").code == Some(0)
 }
 
-/// Runs of few packets: where the module is not optimised, they take their time.
+/// Keys for a short run, because a module that is not optimised is slow.
 const SHORT: &str = "[run]\nwarmup_packets = 1000\nmeasured_packets = 2000\n";
 
-/// The page of an experiment, once it has run it.
+/// Opens the page of an experiment, and waits until the page has run it.
 fn page(bench: &Workbench, experiment: &str) -> Browser {
     bench.write("x.toml", experiment);
     bench.baton("explore x.toml --out page.html").ok();
@@ -107,7 +110,7 @@ fn the_module_gives_the_same_bytes_as_this_program() {
         );
         let answer = browser.evaluate(&ask);
         let answer = answer.as_str().expect("an answer");
-        // It may be of another commit with the same sources.
+        // The module may have been built at another commit with the same sources.
         let said: Value = serde_json::from_str(answer).expect("JSON");
         let program = said["ran"]["program"]
             .as_str()
@@ -119,7 +122,7 @@ fn the_module_gives_the_same_bytes_as_this_program() {
         );
         refused += usize::from(said.get("refused").is_some());
     }
-    assert_eq!(refused, 1, "one of them cannot be");
+    assert_eq!(refused, 1, "one experiment is invalid");
 }
 
 fn a_slider_gives_what_baton_run_gives() {
@@ -137,11 +140,11 @@ fn a_slider_gives_what_baton_run_gives() {
     let expected: Value = serde_json::from_str(&bench.read("explored.json")).expect("JSON");
     let results = browser.evaluate("state.present.results");
     let results: Value = serde_json::from_str(results.as_str().expect("text")).expect("JSON");
-    // The module may be of another commit with the same sources.
+    // The module may have been built at another commit with the same sources.
     assert_eq!(without_commit(&results), without_commit(&expected));
     bench.write("saved.json", &results.to_string());
     bench.baton("report saved.json --out report.html").ok();
-    // What the reader sees.
+    // The request rate on the page.
     let run = serde_json::from_value::<Results>(expected["runs"][0].clone());
     let rate = run.expect("results").request_rate().mean;
     let shown =
@@ -182,7 +185,7 @@ fn own_logs_are_replayed_plain_and_compressed() {
         &mut encoder,
         &mut fs::File::create(&compressed).expect("a file"),
     )
-    .expect("room");
+    .expect("space on the disk");
     let mut results = Vec::new();
     for path in [plain, compressed] {
         browser.evaluate("state.present = null");
@@ -207,7 +210,7 @@ fn own_logs_are_replayed_plain_and_compressed() {
     );
 }
 
-/// Has this file replayed.
+/// Chooses a log file on the page, which the page then replays.
 fn choose_log(browser: &mut Browser, path: &Path) {
     let input = browser.call(
         "Runtime.evaluate",
@@ -240,7 +243,7 @@ fn bad_input_is_told_and_runs_are_cancelled() {
         browser.evaluate("state.worker === null && !state.running"),
         true
     );
-    // The module has no library that reads it.
+    // The module is built without the library that reads Zstandard.
     let unreadable = bench.path("access.log.zst");
     fs::write(&unreadable, [0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0]).expect("a file");
     browser.evaluate("document.getElementById('form').reset()");
@@ -254,7 +257,7 @@ fn bad_input_is_told_and_runs_are_cancelled() {
 fn axe_finds_nothing() {
     let bench = Workbench::new();
     let mut browser = page(&bench, &format!("{FIXED}{SHORT}"));
-    let path = std::env::var_os(AXE).expect("it is there");
+    let path = std::env::var_os(AXE).expect("the variable is set");
     let axe = fs::read_to_string(path).expect("a script");
     browser.evaluate("document.getElementById('pin').click()");
     browser.evaluate(&format!("{axe}; 0"));

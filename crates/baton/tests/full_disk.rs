@@ -1,4 +1,4 @@
-//! A study on a disk that is full.
+//! A study that fills its disk.
 
 #[cfg(target_os = "linux")]
 mod common;
@@ -27,7 +27,7 @@ mod linux {
     use crate::common::{FIXED, Ran, Workbench};
     use std::process::Command;
 
-    /// Runs on a small file system until that is full, and then again with enough space.
+    /// Runs a study on a small file system until it is full, and continues it with enough space.
     const SCRIPT: &str = r#"
         mkdir small && mount -t tmpfs -o size=400k tmpfs small
         "$1" sweep x.toml --out small/results
@@ -67,7 +67,7 @@ mod linux {
         assert_eq!(
             lines.next().map(str::trim),
             Some("0"),
-            "nothing half-written: {ran:?}"
+            "no partial file is left: {ran:?}"
         );
         let rest = format!("40 of 40 runs done, {} of them now", 40 - lines_kept / 2);
         ran.says(&[&rest]);

@@ -1,13 +1,13 @@
-//! The workspace's layers: which crate depends on which, and what must not come in from below.
+//! The layers of the workspace: which crates each crate depends on, and which dependencies are not allowed.
 //!
-//! A change that needs another edge changes [`LAYERS`], where it is seen.
+//! A new dependency between crates must be added to [`LAYERS`], so that reviewers see it.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// Every crate of the workspace with all that it depends on, from below: each depends on earlier ones only. Tests of a crate may use
+/// All crates of the workspace with their dependencies in it, from the lowest layer up: a crate depends only on earlier crates. Its tests may use
 /// later ones.
 const LAYERS: [(&str, &[&str]); 29] = [
     ("wire", &[]),
@@ -22,7 +22,7 @@ const LAYERS: [(&str, &[&str]); 29] = [
     ("apps", &["host", "wire"]),
     ("workload", &["cache"]),
     ("stats", &[]),
-    // The protocol that `live` follows, for a model checker.
+    // A model, for a model checker, of the protocol that `live` follows.
     ("ownership", &[]),
     (
         "sim",
@@ -37,7 +37,7 @@ const LAYERS: [(&str, &[&str]); 29] = [
         ],
     ),
     ("report", &["stats"]),
-    // From here on it takes Linux.
+    // These crates need Linux.
     ("iolib", &["bus", "wire"]),
     ("sockets", &["bus", "host", "iolib", "tcp", "wire"]),
     (
@@ -49,7 +49,7 @@ const LAYERS: [(&str, &[&str]); 29] = [
     ("tester", &["inet", "live", "microbench", "tcp", "wire"]),
     ("packetdrill", &["tcp", "wire"]),
     ("preload", &["iolib", "sockets", "wire"]),
-    // Files, their locks and threads, of any system.
+    // It uses files, file locks and threads of any operating system.
     ("study", &["sim", "stats"]),
     ("config", &["sim", "study", "workload"]),
     (
@@ -95,13 +95,13 @@ const LAYERS: [(&str, &[&str]); 29] = [
     ("sequences", &["testkit"]),
 ];
 
-/// What a crate must not bring with it, however far down.
+/// Packages that a crate must not depend on, either directly or indirectly.
 const KEPT_OUT: [(&str, &[&str]); 5] = [
     ("baton-sim", &SYSTEM),
     ("baton-inet", &SYSTEM),
     ("baton-microbench", &SYSTEM),
     ("baton-report", &SYSTEM),
-    // A program with sockets on an adapter compiles neither firmware nor a machine nor what writes captures.
+    // A program that uses sockets on an adapter needs neither the firmware, nor the simulated machine, nor the writer of captures.
     (
         "baton-sockets",
         &[
@@ -117,7 +117,7 @@ const KEPT_OUT: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// The operating system, entropy, and C.
+/// Packages that need an operating system, entropy or a C compiler.
 const SYSTEM: [&str; 8] = [
     "cc",
     "getrandom",
@@ -129,7 +129,7 @@ const SYSTEM: [&str; 8] = [
     "windows-sys",
 ];
 
-/// What cargo prints.
+/// Returns what cargo prints.
 fn cargo(arguments: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -143,7 +143,7 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("cargo prints UTF-8")
 }
 
-/// A crate's folder by its name.
+/// Returns the name of a crate's folder.
 fn folder(name: &str) -> &str {
     name.strip_prefix("baton-").unwrap_or(name)
 }
@@ -176,7 +176,7 @@ fn crates_depend_only_on_earlier_crates() {
         for lower in *below {
             assert!(
                 LAYERS[..place].iter().any(|(earlier, _)| earlier == lower),
-                "{name} depends on {lower}, which does not stand below it"
+                "{name} depends on {lower}, which is not in a lower layer"
             );
         }
     }
@@ -196,14 +196,14 @@ fn excluded_dependencies_are_absent() {
             .collect();
         assert!(
             tree.starts_with(name) && found.is_empty(),
-            "{name} brings {found:?}"
+            "{name} depends on {found:?}"
         );
     }
 }
 
 #[test]
 fn tests_with_a_main_function_run_it() {
-    // Where `harness = false` is missing they build, and run no test.
+    // Without `harness = false`, such a test program builds but runs no test.
     let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1"]);
     let metadata: Value = serde_json::from_str(&metadata).expect("metadata is JSON");
     let mut with_main = 0;
@@ -222,7 +222,7 @@ fn tests_with_a_main_function_run_it() {
             }
         }
     }
-    assert!(with_main > 0, "no test has a main function of its own");
+    assert!(with_main > 0, "no test program has a main function");
 }
 
 #[test]

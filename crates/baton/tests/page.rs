@@ -1,4 +1,4 @@
-//! A page of `baton report` in a browser: what its scripts make of it.
+//! A page of `baton report` in a browser, which runs its scripts.
 
 mod common;
 #[path = "common/needs.rs"]
@@ -24,7 +24,7 @@ fn main() {
 
 const HOSTILE: &str = "</script><b id=hostile>&\"'";
 
-/// A page about eight runs, with `script` at its end.
+/// Makes a page about eight runs, with `script` at its end.
 fn page(script: &str) -> Workbench {
     let bench = Workbench::new();
     let variants =
@@ -42,7 +42,7 @@ fn page(script: &str) -> Workbench {
     bench
 }
 
-/// Runs the browser on it.
+/// Opens the page in a browser, and returns what the browser prints.
 fn browser(bench: &Workbench, arguments: &[&str]) -> String {
     let profile = format!("--user-data-dir={}", bench.path("profile").display());
     let output = Command::new("chromium")
@@ -70,7 +70,7 @@ fn browser(bench: &Workbench, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// What a script left in the page's title, errors first.
+/// Returns the title of the page, in which `script` leaves its findings.
 fn title(dom: &str) -> &str {
     let (_, rest) = dom.split_once("<title>").expect("a title");
     rest.split_once("</title>").expect("its end").0
@@ -83,7 +83,7 @@ fn scripts_write_the_table_and_draw_all_figures() {
          [...document.querySelectorAll('section')].filter(section => section.hidden).length].join();",
     );
     let dom = browser(&bench, &["--dump-dom"]);
-    // Eight rows; a chart over the key and three over time; a bar for each configuration; nothing out of a name; all is shown.
+    // Eight rows; one chart over the key and three over time; a bar for each configuration; no element from a hostile name; no hidden section.
     assert_eq!(title(&dom), "8,4,4,0,0");
     assert!(dom.contains("8 of 8 runs"));
 }

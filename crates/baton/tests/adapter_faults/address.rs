@@ -1,11 +1,11 @@
-//! An address for the engine that the kernel has.
+//! An adapter whose address already belongs to the kernel.
 
 use crate::common::Workbench;
 use std::{fs, process};
 
 pub const ALL: &[(&str, fn())] = &[("an_address_that_is_in_use", an_address_that_is_in_use)];
 
-/// The kernel answers for its own addresses; the engine cannot have them too.
+/// The kernel answers for its own addresses, so the adapter's TCP engine must not use one of them.
 fn an_address_that_is_in_use() {
     let bench = Workbench::new();
     let id = process::id();
@@ -26,5 +26,8 @@ fn an_address_that_is_in_use() {
         "give the engine an address of its own",
     ]);
     let left = fs::exists(format!("/run/netns/{namespace}"));
-    assert!(!left.expect("an answer"), "it takes away what it has made");
+    assert!(
+        !left.expect("the path can be checked"),
+        "the adapter deletes the namespace that it made"
+    );
 }

@@ -1,4 +1,4 @@
-//! The roles that this program plays as an application.
+//! The roles that this program plays as an application on the adapter.
 
 use crate::echo;
 use crate::world::ADAPTER;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// Bytes that a source sends and then says no more: fewer than the adapter's send buffer holds.
+/// Number of bytes that a source sends before it goes silent. The adapter's send buffer has space for all of them.
 pub const SOURCE_BYTES: usize = 256 * 1024;
 
 /// Plays a role until it is killed.
@@ -31,12 +31,12 @@ pub fn play(role: &str) {
     }
 }
 
-/// Says something to the test.
+/// Prints a line for the test, which reads standard output.
 pub fn say(text: &str) {
     let mut out = std::io::stdout();
     writeln!(out, "{text}")
         .and_then(|()| out.flush())
-        .expect("somebody listens");
+        .expect("the test reads standard output");
 }
 
 /// Attaches to the adapter.
@@ -46,7 +46,7 @@ pub fn open() -> Driver {
     Driver::open(target, DriverConfig::default()).expect("an adapter that listens")
 }
 
-/// Waits for data from `remote` and says how that ended.
+/// Connects to `remote`, waits for data, and prints how the wait ended.
 fn reader(remote: SocketAddr) {
     let mut driver = open();
     let now = driver.now();
@@ -64,11 +64,11 @@ fn reader(remote: SocketAddr) {
             }
         }
         driver.turn();
-        driver.wait(None).expect("a wait");
+        driver.wait(None).expect("the wait succeeds");
     }
 }
 
-/// Sends something to the first that connects to `port`, and does nothing more.
+/// Sends data to the first client that connects to `port`, and then stays idle.
 fn source(port: u16) {
     let mut driver = open();
     let now = driver.now();
@@ -91,16 +91,17 @@ fn source(port: u16) {
         driver.turn();
         driver
             .wait(Some(Duration::from_millis(10)))
-            .expect("a wait");
+            .expect("the wait succeeds");
     }
 }
 
-/// Attaches, and puts into the ring what is no request.
+/// Attaches to the adapter, and puts a descriptor into the ring that is not a valid request.
 fn intruder() {
     let path = std::env::var(ADAPTER).expect("an adapter");
     let mut link = ShmHost::connect(Path::new(&path), &Geometry::default()).expect("a link");
     let nonsense = Descriptor([0xff, 0, 0, 0]);
-    link.put(Time::ZERO, &[nonsense]).expect("room for it");
+    link.put(Time::ZERO, &[nonsense])
+        .expect("space in the ring");
     let mut now = Time::ZERO;
     while link.get(now, &mut Vec::new()).is_ok() {
         thread::sleep(Duration::from_millis(10));

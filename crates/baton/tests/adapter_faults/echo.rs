@@ -1,4 +1,4 @@
-//! What is sent through echoes, and the application that echoes.
+//! An application that echoes what it receives, and the data that tests send through it.
 
 use crate::application::{open, say};
 use baton_host::{Ready, Receive, SocketId, Sockets};
@@ -9,19 +9,20 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// Bytes of [`content`].
+/// Length of [`content`] in bytes.
 pub const CONTENT_BYTES: usize = 8 << 20;
-/// The most that is received at a time, bytes.
+/// Most bytes to receive in one call.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Bytes that do not repeat soon.
+/// Returns the data that tests send, in which no short pattern repeats.
 pub fn content() -> Vec<u8> {
     (0..CONTENT_BYTES as u64)
         .map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
         .collect()
 }
 
-/// Gives back on `port` what comes; says when the adapter is lost, after its connections have failed, and when there is one again.
+/// Echoes all data that arrives on `port`. Prints `lost` when the adapter is gone and all connections have failed, and `attached` when there is an
+/// adapter again.
 pub fn run(port: u16) {
     let mut driver = open();
     let now = driver.now();
@@ -29,7 +30,7 @@ pub fn run(port: u16) {
     driver.os_mut().listen(now, local, 16).expect("a socket");
     say("listens");
     let mut attached = true;
-    // What has come and has not been taken back.
+    // Received data that still has to be sent back.
     let mut unsent: BTreeMap<u32, Bytes> = BTreeMap::new();
     loop {
         driver.turn();
@@ -43,17 +44,19 @@ pub fn run(port: u16) {
                 Ready::Readable(id) | Ready::Writable(id) => echo(&mut driver, &mut unsent, id),
             }
         }
-        // After what has become of the connections, whichever turn finds it.
+        // Print this only after the failures of the connections, whichever turn detects the loss.
         if attached != driver.is_attached() {
             attached = driver.is_attached();
             say(if attached { "attached" } else { "lost" });
         }
         driver.turn();
-        driver.wait(Some(Duration::from_secs(1))).expect("a wait");
+        driver
+            .wait(Some(Duration::from_secs(1)))
+            .expect("the wait succeeds");
     }
 }
 
-/// Gives back what can be given back on one socket.
+/// Echoes data on one socket until it would block.
 fn echo(driver: &mut Driver, unsent: &mut BTreeMap<u32, Bytes>, id: SocketId) {
     let mut calls = driver.calls();
     loop {

@@ -1,4 +1,4 @@
-//! The tests.
+//! Tests in which the adapter or an application is killed, is stopped or breaks the protocol.
 
 use crate::application::SOURCE_BYTES;
 use crate::world::{KERNEL, TIMEOUT, World, echo_through, until};
@@ -7,12 +7,12 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time for which processor time is counted, and for which a client sends requests that no application reads.
+/// How long the adapter's processor time is measured, and how long a client waits to send data that no application reads.
 const SECOND: Duration = Duration::from_secs(1);
-/// What the kernel holds for a peer that takes nothing.
+/// Data that fits into the kernel's buffers for a peer that reads nothing.
 static PIECE: [u8; 32 * 1024] = [5; 32 * 1024];
 
-/// All of them, by name.
+/// All tests, with their names.
 pub const ALL: &[(&str, fn())] = &[
     ("adapter_killed_in_mid_load", adapter_killed_in_mid_load),
     ("application_killed_and_reset", application_killed_and_reset),
@@ -27,7 +27,8 @@ pub const ALL: &[(&str, fn())] = &[
     ("intruder_is_cut_off", intruder_is_cut_off),
 ];
 
-/// All connections fail, though nobody waits for an answer; nothing hangs, and what the applications do works again when the adapter is back.
+/// When the adapter is killed, all connections fail, even one that only waits for data, and nothing hangs. Once the adapter is back, the applications
+/// work again.
 fn adapter_killed_in_mid_load() {
     let mut world = World::new(&[]);
     let kernel = world.listen();
@@ -36,11 +37,13 @@ fn adapter_killed_in_mid_load() {
     let reader = world.application("reader", &format!("{KERNEL}:{port}"));
     let _silent = kernel.accept().expect("the reader");
     reader.says("connected", TIMEOUT);
-    // A load that is never over: nothing of what comes back is read.
+    // This load never ends by itself, because the client does not read the echoed data.
     let mut stream = world.connect(7001);
     let load = thread::spawn(move || {
         let piece = [1; 64 * 1024];
-        stream.set_write_timeout(Some(SECOND)).expect("a time");
+        stream
+            .set_write_timeout(Some(SECOND))
+            .expect("a valid timeout");
         while stream.write_all(&piece).is_ok() {}
     });
     until("data through the echo", || {
@@ -57,7 +60,7 @@ fn adapter_killed_in_mid_load() {
     echo.says("attached", TIMEOUT);
     echo_through(world.connect(7001))
         .join()
-        .expect("an echo again");
+        .expect("the echo works again");
 }
 
 /// An application is killed: its connections are reset, and its memory and port are free again. Another application keeps working.
@@ -68,18 +71,18 @@ fn application_killed_and_reset() {
         world.application("echo", "7002"),
     );
     let mut stream = world.connect(7001);
-    stream.write_all(b"one").expect("it is taken");
-    stream.read_exact(&mut [0; 3]).expect("it comes back");
+    stream.write_all(b"one").expect("the connection is open");
+    stream.read_exact(&mut [0; 3]).expect("the data is echoed");
     let going_on = echo_through(world.connect(7002));
     let (shared, pid) = (world.counter("applications.shared_bytes"), victim.pid());
 
     victim.kill();
-    let error = stream.read(&mut [0]).expect_err("no such connection");
+    let error = stream.read(&mut [0]).expect_err("the connection is reset");
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     world
         .adapter()
         .says(&format!("process {pid}) has detached"), TIMEOUT);
-    until("the memory is given back", || {
+    until("the application's memory is freed", || {
         world.counter("applications.shared_bytes") == shared / 2
     });
     assert_eq!(world.counter("applications.reclaimed_bytes"), shared / 2);
@@ -90,11 +93,13 @@ fn application_killed_and_reset() {
     let _successor = world.application("echo", "7001");
     echo_through(world.connect(7001))
         .join()
-        .expect("the port is free for another");
-    going_on.join().expect("the other noticed nothing");
+        .expect("another application can use the port");
+    going_on
+        .join()
+        .expect("the other application is not affected");
 }
 
-/// The same, but what the adapter has of the application's data reaches the peer, and then the end of the stream.
+/// With `--on-exit drain`, the peer of a killed application still receives all data that the adapter holds, and then the end of the stream.
 fn application_killed_and_drained() {
     let world = World::new(&["--on-exit", "drain"]);
     let (victim, _other) = (
@@ -103,62 +108,67 @@ fn application_killed_and_drained() {
     );
     let mut stream = world.connect(7001);
     victim.says("all is sent", TIMEOUT);
-    until("the adapter has it all", || {
+    until("the adapter has all data", || {
         world.counter("adapter.sent_bytes") == SOURCE_BYTES as u64
     });
     let going_on = echo_through(world.connect(7002));
     victim.kill();
     let mut got = Vec::new();
-    stream.read_to_end(&mut got).expect("an end in order");
-    assert!(got == [7; SOURCE_BYTES], "{} bytes came", got.len());
+    stream
+        .read_to_end(&mut got)
+        .expect("the stream ends without a reset");
+    assert!(got == [7; SOURCE_BYTES], "{} bytes arrived", got.len());
     drop(stream);
-    until("nothing of it is left", || {
-        world.counter("adapter.orphans") == 0 && world.counter("applications.attached_now") == 1
-    });
-    going_on.join().expect("the other noticed nothing");
+    until(
+        "the adapter has released everything of the application",
+        || world.counter("adapter.orphans") == 0 && world.counter("applications.attached_now") == 1,
+    );
+    going_on
+        .join()
+        .expect("the other application is not affected");
 }
 
-/// One that takes nothing keeps neither the other nor the adapter from anything.
+/// A stopped application delays neither the other application nor the adapter.
 fn stopped_application_stops_only_itself() {
     let world = World::new(&[]);
     let (slow, _other) = (
         world.application("echo", "7001"),
         world.application("echo", "7002"),
     );
-    // At each of them there is a buffer to receive into, so there are more answers than a ring holds.
+    // Each connection has a buffer posted to receive into, so the adapter will have more responses than fit into the ring.
     let mut connections: Vec<TcpStream> = (0..200).map(|_| world.connect(7001)).collect();
     for stream in &mut connections {
-        stream.write_all(b"one").expect("it is taken");
-        stream.read_exact(&mut [0; 3]).expect("it comes back");
+        stream.write_all(b"one").expect("the connection is open");
+        stream.read_exact(&mut [0; 3]).expect("the data is echoed");
     }
     slow.stop();
     let waiting = echo_through(connections.pop().expect("a connection"));
     for stream in &mut connections {
         stream.write_all(&PIECE).expect("the kernel takes it");
     }
-    until("there are more answers than its ring holds", || {
+    until("there are more responses than fit into the ring", || {
         world.row(slow.pid())["bus"]["responses"]["held_up"] != 0
     });
     for _ in 0..3 {
         echo_through(world.connect(7002))
             .join()
-            .expect("the other goes on");
+            .expect("the other application works");
     }
-    assert!(!waiting.is_finished(), "it is stopped");
-    // Whatever waits for it costs no time.
+    assert!(!waiting.is_finished(), "the application is stopped");
+    // Data that waits for the stopped application costs the adapter no processor time.
     let (start, before) = (Instant::now(), world.adapter().processor_time());
     thread::sleep(SECOND);
     let used = world.adapter().processor_time() - before;
     assert!(
         used < start.elapsed() / 4,
-        "{used:?} of the processor for an adapter with nothing to do"
+        "an idle adapter used {used:?} of processor time"
     );
     slow.go_on();
-    waiting.join().expect("it goes on where it was");
+    waiting.join().expect("the application continues");
     for stream in &mut connections {
         let mut back = vec![0; PIECE.len()];
-        stream.read_exact(&mut back).expect("it comes back");
-        assert!(back == PIECE, "not as it was");
+        stream.read_exact(&mut back).expect("the data is echoed");
+        assert!(back == PIECE, "the echoed data differs");
     }
     assert_eq!(world.counter("applications.cut_off"), 0);
 }
@@ -176,8 +186,10 @@ fn intruder_is_cut_off() {
         TIMEOUT,
     );
     assert_eq!(world.counter("applications.cut_off.malformed"), 1);
-    until("its memory is given back", || {
+    until("the intruder is detached", || {
         world.counter("applications.attached_now") == 1
     });
-    going_on.join().expect("the other noticed nothing");
+    going_on
+        .join()
+        .expect("the other application is not affected");
 }

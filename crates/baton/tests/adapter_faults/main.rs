@@ -1,7 +1,7 @@
-//! Host and adapter as processes that are killed, stopped and misled. Each test makes its own namespace and interface and takes
-//! them away again, which needs root.
+//! Host and adapter as processes that are killed or stopped, or that break the protocol. Each test makes a network namespace and an interface and
+//! deletes them at its end, which needs root.
 //!
-//! The applications are this program itself, started with the name of a role.
+//! The applications are processes of this test program, started with a role in the environment.
 
 mod address;
 mod application;
@@ -22,7 +22,7 @@ fn main() {
         return;
     }
     let mut arguments = Arguments::from_args();
-    // They measure times; and there are several processes to each as it is.
+    // Run one test at a time, because tests measure times and start several processes each.
     arguments.test_threads = Some(1);
     let tests = [faults::ALL, address::ALL].concat();
     needs::run(&arguments, Need::Root, &tests);

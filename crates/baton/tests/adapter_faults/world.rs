@@ -1,4 +1,4 @@
-//! A namespace, an adapter on its link, applications, and connections of the kernel in it.
+//! A network namespace with an adapter, its applications, and connections of the kernel's TCP.
 
 use crate::echo::CONTENT_BYTES;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -15,18 +15,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Names the role that this program plays.
+/// The environment variable with the role that this program plays.
 pub const ROLE: &str = "BATON_TEST_ROLE";
-/// Where its adapter is.
+/// The environment variable with the path of the adapter's socket.
 pub const ADAPTER: &str = "BATON_TEST_ADAPTER";
-/// The engine's address.
+/// The address of the adapter's TCP engine.
 pub const ENGINE: &str = "10.9.0.2";
 /// The kernel's address.
 pub const KERNEL: &str = "10.9.0.1";
-/// Whatever has to come at all comes within this time, even where others use the machine.
+/// Longest wait for an event that must occur, even if the machine is busy.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// All that a test needs; gone when dropped.
+/// Everything that a test needs. It is removed when dropped.
 pub struct World {
     folder: TempDir,
     number: String,
@@ -34,7 +34,7 @@ pub struct World {
 }
 
 impl World {
-    /// A namespace, and an adapter that was started with `more` arguments.
+    /// Makes a namespace, and starts an adapter with `more` arguments in it.
     pub fn new(more: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl World {
 
     /// Starts the adapter, and waits until it is ready.
     pub fn start_adapter(&mut self, more: &[&str]) {
-        assert!(self.adapter.is_none(), "one at a time");
+        assert!(self.adapter.is_none(), "only one adapter at a time");
         let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
         command
             .args(["live", "adapter", "--tap", &format!("f{}", self.number)])
@@ -79,18 +79,17 @@ impl World {
         self.adapter = Some(adapter);
     }
 
-    /// The adapter.
     pub fn adapter(&self) -> &Process {
         self.adapter.as_ref().expect("it was started")
     }
 
-    /// Ends the adapter without a chance to say anything.
+    /// Kills the adapter, which cannot notify its applications.
     pub fn kill_adapter(&mut self) {
-        // The device goes with the process; another adapter would find it busy before.
+        // Dropping it waits for the process, whose end deletes the device. Until then, another adapter would find the device busy.
         drop(self.adapter.take());
     }
 
-    /// Starts this program in a role, which has an argument.
+    /// Starts this program in a role with an argument.
     pub fn application(&self, role: &str, argument: &str) -> Process {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command
@@ -99,7 +98,7 @@ impl World {
         Process::start(command)
     }
 
-    /// What `baton live stat` tells of the adapter.
+    /// Returns what `baton live stat` reports about the adapter.
     pub fn stat(&self) -> Value {
         let output = Command::new(env!("CARGO_BIN_EXE_baton"))
             .args(["live", "stat", "--json", "--control"])
@@ -110,13 +109,13 @@ impl World {
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
-    /// A counter of the adapter.
+    /// Returns a counter of the adapter, or 0 if it has none of that name.
     pub fn counter(&self, name: &str) -> u64 {
         let stat = self.stat();
         stat["counters"][name].as_u64().unwrap_or_default()
     }
 
-    /// What the adapter tells of the application that is this process.
+    /// Returns what the adapter reports about the application with this process id.
     pub fn row(&self, pid: u32) -> Value {
         let stat = self.stat();
         let rows = stat["applications"].as_array().expect("applications");
@@ -124,7 +123,7 @@ impl World {
         row.expect("it is attached").clone()
     }
 
-    /// A connection of the kernel's TCP to a port of the engine's, which may not be listening yet.
+    /// Connects to a port of the engine with the kernel's TCP, and retries while nothing listens there.
     pub fn connect(&self, port: u16) -> TcpStream {
         let until = Instant::now() + TIMEOUT;
         loop {
@@ -136,7 +135,7 @@ impl World {
         }
     }
 
-    /// The same, once.
+    /// Tries once to connect to a port of the engine.
     pub fn try_connect(&self, port: u16) -> std::io::Result<TcpStream> {
         let address = SocketAddr::new(ENGINE.parse().expect("an address"), port);
         let stream = self.inside(|| TcpStream::connect_timeout(&address, TIMEOUT))?;
@@ -145,20 +144,21 @@ impl World {
         Ok(stream)
     }
 
-    /// A listener of the kernel's TCP.
+    /// Returns a listener of the kernel's TCP.
     pub fn listen(&self) -> TcpListener {
         let listener = self.inside(|| TcpListener::bind((KERNEL, 0)));
         listener.expect("a port")
     }
 
-    /// Does something in the namespace, in a thread of its own; a socket that is made there stays there.
+    /// Runs `work` in the namespace, on a new thread. A socket that it makes stays in the namespace.
     fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let path = format!("/run/netns/{}", self.namespace());
         thread::scope(|scope| {
             let inside = scope.spawn(move || {
                 let file = File::open(path).expect("the namespace");
                 let network = Some(LinkNameSpaceType::Network);
-                move_into_link_name_space(file.as_fd(), network).expect("a way into it");
+                move_into_link_name_space(file.as_fd(), network)
+                    .expect("the namespace can be entered");
                 work()
             });
             inside.join().expect("no panic")
@@ -175,10 +175,13 @@ impl Drop for World {
 
 fn ip(arguments: &[&str]) {
     let status = Command::new("ip").args(arguments).status();
-    assert!(status.expect("ip").success(), "ip {arguments:?}");
+    assert!(
+        status.expect("ip is installed").success(),
+        "ip {arguments:?}"
+    );
 }
 
-/// A process whose words are heard; killed when dropped.
+/// A process whose output is read. It is killed when dropped.
 pub struct Process {
     child: Child,
     lines: Receiver<String>,
@@ -197,7 +200,7 @@ impl Process {
             let sender = sender.clone();
             thread::spawn(move || {
                 for line in BufReader::new(out).lines().map_while(Result::ok) {
-                    // That nobody listens any more is no failure.
+                    // The test may have dropped the receiver, which is not an error.
                     let _ = sender.send(line);
                 }
             });
@@ -205,7 +208,7 @@ impl Process {
         Self { child, lines }
     }
 
-    /// Waits until it has said something that contains `text`.
+    /// Waits until the process prints a line that contains `text`.
     #[track_caller]
     pub fn says(&self, text: &str, within: Duration) {
         let until = Instant::now() + within;
@@ -215,36 +218,36 @@ impl Process {
             match self.lines.recv_timeout(left) {
                 Ok(line) if line.contains(text) => return,
                 Ok(line) => heard.push(line),
-                Err(_) => panic!("it did not say {text:?} in {within:?}, but {heard:?}"),
+                Err(_) => panic!("no line with {text:?} within {within:?}, but {heard:?}"),
             }
         }
     }
 
-    /// Its number.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Kills it, and waits for its end.
+    /// Kills the process, and waits until it has ended.
     pub fn kill(mut self) {
         self.end();
     }
 
-    /// Lets it do nothing more, until [`Process::go_on`].
+    /// Stops the process until [`Process::go_on`].
     pub fn stop(&self) {
         self.signal("STOP");
     }
 
-    /// Undoes [`Process::stop`].
+    /// Continues a process after [`Process::stop`].
     pub fn go_on(&self) {
         self.signal("CONT");
     }
 
-    /// Processor time it has used.
+    /// Returns the processor time that the process has used.
     pub fn processor_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()));
-        let stat = stat.expect("it lives");
-        // Fields 14 and 15 of proc(5), in hundredths of a second; the name before them may hold blanks.
+        let stat = stat.expect("the process exists");
+        // Fields 14 and 15 of proc(5), in hundredths of a second. The name before them may contain spaces.
         let fields = stat.rsplit(") ").next().expect("fields");
         let fields: Vec<&str> = fields.split(' ').collect();
         let ticks: u64 = [11, 12]
@@ -258,11 +261,11 @@ impl Process {
         let status = Command::new("kill")
             .args(["-s", name, &self.pid().to_string()])
             .status();
-        assert!(status.expect("kill").success());
+        assert!(status.expect("kill is installed").success());
     }
 
     fn end(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -274,35 +277,37 @@ impl Drop for Process {
     }
 }
 
-/// Sends the content through a connection to an echo, in a thread, and checks what comes back.
+/// Sends the data of `echo::content` to an echo application from a new thread, and checks the data that it returns.
 pub fn echo_through(stream: TcpStream) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         let mut sending = stream.try_clone().expect("another handle");
         let writer = thread::spawn(move || {
             sending
                 .write_all(&crate::echo::content())
-                .expect("it is taken");
+                .expect("the connection is open");
             sending
                 .shutdown(std::net::Shutdown::Write)
-                .expect("it is open");
+                .expect("the connection is open");
         });
         let mut back = Vec::with_capacity(CONTENT_BYTES);
-        (&stream).read_to_end(&mut back).expect("it comes back");
+        (&stream)
+            .read_to_end(&mut back)
+            .expect("the data is echoed");
         writer.join().expect("no panic");
         assert!(
             back == crate::echo::content(),
-            "{} bytes, not as they were",
+            "{} bytes were echoed, and differ",
             back.len()
         );
     })
 }
 
-/// Waits until something is so.
+/// Waits until the condition `holds`, which `what` describes.
 #[track_caller]
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let limit = Instant::now() + TIMEOUT;
     while !holds() {
-        assert!(Instant::now() < limit, "{what}: not in {TIMEOUT:?}");
+        assert!(Instant::now() < limit, "not within {TIMEOUT:?}: {what}");
         thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,12 +1,12 @@
-//! The claims of a verdict's text against its numbers.
+//! Compares the statements in the text of a verdict with its numbers.
 
 use libtest_mimic::Failed;
 use serde_json::Value;
 
-/// Compares every sentence about a way, and every one about a setting.
+/// Checks every sentence about an alternative (a *way* in JSON) and about a setting that was varied.
 ///
 /// # Errors
-/// A claim is not true of the numbers.
+/// A statement contradicts the numbers.
 pub fn check(text: &str, verdict: &Value) -> Result<(), Failed> {
     let claims = Claims(text.split_whitespace().collect::<Vec<_>>().join(" "));
     let ways = array(&verdict["ways"]);
@@ -28,7 +28,7 @@ pub fn check(text: &str, verdict: &Value) -> Result<(), Failed> {
     ))
 }
 
-/// The text, in one line.
+/// The text of a verdict, in one line.
 struct Claims(String);
 
 impl Claims {
@@ -36,13 +36,13 @@ impl Claims {
         says(&self.0, what)
     }
 
-    /// The item of a list that begins so.
+    /// Returns the rest of the list item that starts with `begin`.
     fn item(&self, begin: &str) -> Result<&str, Failed> {
         let (_, after) = self
             .0
             .split_once(begin)
-            .ok_or(format!("nothing is said of {begin}"))?;
-        // The next item begins with a dash, the next paragraph with one of these.
+            .ok_or(format!("no item starts with {begin:?}"))?;
+        // The next item starts with a dash, and the next paragraph with one of these phrases.
         let ends = [" - ", " Where it pays:", " What was assumed:"];
         let end = ends.iter().filter_map(|end| after.find(end)).min();
         Ok(&after[..end.unwrap_or(after.len())])
@@ -75,11 +75,11 @@ impl Claims {
             _ => "no significant difference (",
         };
         if !sentence.starts_with(begin) {
-            return Err(format!("{} is no {begin}: {sentence}", way["gain_percent"]).into());
+            return Err(format!("{} is not {begin:?}: {sentence}", way["gain_percent"]).into());
         }
         match number(&way["frames_dropped"]) {
             0.0 if sentence.contains("dropped") => {
-                Err(format!("nothing dropped: {sentence}").into())
+                Err(format!("no frame was dropped: {sentence}").into())
             }
             0.0 => Ok(()),
             _ => says(
@@ -89,7 +89,7 @@ impl Claims {
         }
     }
 
-    /// The way that is advised is the best of those that are better; without one, none is.
+    /// Checks that the text recommends the best of the alternatives that are better than no handoff or, if none is better, no handoff.
     fn headline(&self, verdict: &Value, ways: &[Value]) -> Result<(), Failed> {
         let headline = self.0.split(" The log ").next().unwrap_or_default();
         let mean = |way: &Value| number(&way["gain_percent"]["mean"]);
@@ -107,7 +107,7 @@ impl Claims {
             .map(|number| &ways[number as usize]);
         let Some(advised) = advised else {
             if !faster.is_empty() || freeing().next().is_some() {
-                return Err("something is better and not advised".into());
+                return Err("a better alternative is not recommended".into());
             }
             return says(headline, "keep this traffic on the host");
         };
@@ -122,9 +122,9 @@ impl Claims {
         says(headline, &difference(&advised["gain_percent"]))
     }
 
-    /// Each load has a response time, or is reported as too high to be served.
+    /// Checks that the text gives a response time for each load, or reports the load as an overload.
     fn under_load(&self, loads: &[Value]) -> Result<(), Failed> {
-        assert!(!loads.is_empty(), "there was time for it");
+        assert!(!loads.is_empty(), "the time limit leaves time for loads");
         let sentence = self.item(" - load (")?;
         let is_slower = loads.iter().any(|load| {
             let [before, with] = ["baseline_ms", "way_ms"].map(|way| &load[way]);
@@ -180,7 +180,7 @@ impl Claims {
         if let (Some(first), true) = (first, sentence.contains(" upwards (")) {
             let is_suffix = pays[first..].iter().all(|&pays| pays);
             assert!(is_suffix && first > 0, "{sentence}");
-            // The values stand behind the gains in the order of the values.
+            // The text lists a gain for each value, in the order of the values.
             let from = sentence
                 .split(" from ")
                 .nth(1)
@@ -201,7 +201,7 @@ impl Claims {
 fn says(text: &str, what: &str) -> Result<(), Failed> {
     match text.contains(what) {
         true => Ok(()),
-        false => Err(format!("{what:?} is not said: {text}").into()),
+        false => Err(format!("{what:?} is missing: {text}").into()),
     }
 }
 
@@ -214,17 +214,17 @@ fn number(value: &Value) -> f64 {
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().expect("a text")
+    value.as_str().expect("a string")
 }
 
-/// On which side of 0 the whole interval is; on none without an interval.
+/// Returns 1 or -1 if the whole interval is above or below 0, and 0 if it includes 0 or is unknown.
 fn sign(estimate: &Value) -> i8 {
     let mean = number(&estimate["mean"]);
     let half = estimate["half_width"].as_f64().unwrap_or(f64::INFINITY);
     i8::from(mean - half > 0.0) - i8::from(mean + half < 0.0)
 }
 
-/// Whether a time is longer than another beyond the intervals of both together.
+/// Returns whether `with` is longer than `before` by more than the intervals of both allow.
 fn is_longer(before: &Value, with: &Value) -> bool {
     let half = |time: &Value| time["half_width"].as_f64().unwrap_or(f64::INFINITY);
     let (base, mean) = (number(&before["mean"]), number(&with["mean"]));
@@ -232,14 +232,14 @@ fn is_longer(before: &Value, with: &Value) -> bool {
     mean - base > error.sqrt()
 }
 
-/// As tables show it.
+/// Formats a difference as tables show it.
 fn difference(estimate: &Value) -> String {
     let half = estimate["half_width"].as_f64();
     let half = half.map(|half| format!(" ±{half:.1}")).unwrap_or_default();
     format!("{:+.1}{half} %", number(&estimate["mean"]))
 }
 
-/// Digits in groups of three.
+/// Formats a number with its digits in groups of three.
 fn grouped(value: &Value) -> String {
     let digits = format!("{:.0}", number(value));
     let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();

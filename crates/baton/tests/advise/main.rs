@@ -1,5 +1,4 @@
-//! Whether what `baton advise` says is true of its own numbers: text and JSON of the same run are read, on logs that are generated and on
-//! public ones.
+//! Checks that the text of `baton advise` agrees with its own numbers, which the JSON of the same run has, for generated and for public logs.
 
 mod claims;
 #[path = "../common/mod.rs"]
@@ -11,7 +10,7 @@ use common::Workbench;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::Path;
 
-/// Public logs, in the folder of excerpts.
+/// Names of public logs, in the folder of excerpts.
 const PUBLIC: [&str; 4] = [
     "nasa_http_19950701_first9999.tsv.xz",
     "nasa_http_19950801_first9999.tsv.xz",
@@ -19,7 +18,7 @@ const PUBLIC: [&str; 4] = [
     "worldcup98_day6_sample200k.csv.xz",
 ];
 
-/// A log whose responses have a Pareto tail of index 1.2.
+/// Returns a log whose response sizes have a Pareto tail of index 1.2.
 fn large() -> String {
     let line = |n: u32| {
         let share = f64::from(n * 37 % 1000 + 1) / 1000.0;
@@ -52,7 +51,7 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-/// What needs a public log is ignored without it.
+/// Returns the test of a public log, which is ignored if the log is not available.
 fn public(name: &'static str) -> Trial {
     let missing = excerpts::missing(&[name]);
     let run = || {
@@ -64,7 +63,7 @@ fn public(name: &'static str) -> Trial {
         .with_kind(missing.unwrap_or_default())
 }
 
-/// Advises, in short runs, and compares.
+/// Runs `baton advise` with short simulations, and compares its text with its JSON.
 fn is_true(bench: &Workbench, log: &str, set: &[&str]) -> Result<(), Failed> {
     let short = "run.measured_packets=15000";
     let arguments = [

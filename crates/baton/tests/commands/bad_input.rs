@@ -1,8 +1,8 @@
-//! Whatever cannot be used is refused with exit code 2 and a message that says where it stands and what was expected.
+//! Invalid input is refused with exit code 2 and a message that says where the error is and what was expected.
 
 use crate::common::{FIXED, Workbench};
 
-/// Runs an experiment file of this text, on the program's defaults.
+/// Runs an experiment file with this text and the profile `defaults`.
 fn run_text(text: &str) -> crate::common::Ran {
     let bench = Workbench::new();
     bench.write("x.toml", text);
@@ -274,7 +274,7 @@ fn outputs_that_cannot_be_written_are_refused_before_the_run() {
         "two.toml",
         "profile = \"defaults\"\n[[variants]]\nname = \"a\"\n[[variants]]\nname = \"b\"\n",
     );
-    // A run of this length would take minutes.
+    // A run of this length would take minutes, so the program must check its output files first.
     let run = |file, flag, path| bench.run(&["run", file, "--packets", "100000000000", flag, path]);
     run("x.toml", "--json", "none/out.json").refused(&["--json none/out.json:", "no folder none"]);
     run("x.toml", "--json", ".").refused(&["--json .:", "directory"]);
@@ -346,7 +346,7 @@ fn invalid_timelines_are_refused_and_leave_no_file() {
     assert_eq!(bench.files(), ["two.toml", "x.toml"]);
 }
 
-/// An experiment file with one wrong value of the server of the data caching paper is refused by file and field.
+/// A file with an invalid value for the server of the data-caching paper is refused with a message that names the file and the key.
 #[test]
 fn impossible_servers_are_refused() {
     let bench = Workbench::new();

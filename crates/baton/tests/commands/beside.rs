@@ -1,8 +1,8 @@
-//! What others found beside what comes out: `[[published]]`, `[table]`, `[[figure]]` and `--measured`.
+//! Published and measured numbers next to the results of a sweep: `[[published]]`, `[table]`, `[[figure]]` and `--measured`.
 
 use crate::common::{FIXED, Workbench};
 
-/// Two variants at two speeds of the NIC, in short runs; lines after the 18th are `more`.
+/// Writes a study with two variants at two speeds of the NIC, in short runs. `more` follows from line 19 on.
 fn study(bench: &Workbench, more: &str) {
     let text = format!(
         "{FIXED}[run]\nwarmup_packets = 100\nmeasured_packets = 400\n\
@@ -13,17 +13,17 @@ fn study(bench: &Workbench, more: &str) {
     bench.write("x.toml", &text);
 }
 
-/// `[[published]]` of the slower host at the faster NIC.
+/// Returns an entry `[[published]]` for the slower host with the faster NIC.
 fn published(rest: &str) -> String {
     format!(
         "[[published]]\nsource = \"Table 9\"\nstatus = \"given\"\nat = {{ name = \"few\", nic.mips = 800 }}\n{rest}\n"
     )
 }
 
-/// Cells of a table in which no cell has a comma, by the names of columns.
+/// Returns the cells of the named columns, row by row, of a table whose cells contain no comma.
 fn cells(table: &str, columns: &[&str]) -> Vec<String> {
     let mut lines = table.lines();
-    let head: Vec<&str> = lines.next().expect("a head").split(',').collect();
+    let head: Vec<&str> = lines.next().expect("a header").split(',').collect();
     let of = |line: &str, name: &&str| {
         let place = head.iter().position(|column| column == name).expect(name);
         line.split(',').nth(place).expect("a cell").to_owned()
@@ -35,7 +35,7 @@ fn cells(table: &str, columns: &[&str]) -> Vec<String> {
     lines.map(row).collect()
 }
 
-/// The request rates of the slower host, at the slower and the faster NIC, and of the faster host at the latter.
+/// Returns the request rates of the slower host with the slower and with the faster NIC, and of the faster host with the faster NIC.
 fn rates(bench: &Workbench) -> [f64; 3] {
     study(bench, "");
     bench.baton("sweep x.toml --out results").ok();
@@ -157,15 +157,15 @@ fn published_numbers_are_shown_next_to_simulated_ones_with_a_verdict() {
         of("percent", "wrong sign"),
         of("difference", "within"),
     ];
-    // Against another variant at the same speed, and the same variant at another.
+    // The last three are relative: to the same variant with the slower NIC, and to the other variant with the same NIC.
     assert_eq!(verdicts, expected, "{table}");
     let figure = bench.read("results/x.1.svg");
     assert!(figure.contains("few, published"), "{figure}");
     assert!(
         !figure.contains("many, published"),
-        "nothing is published of it"
+        "no number is published for this variant"
     );
-    // A study of the other variant has no point for them.
+    // If only the other variant runs, the published numbers belong to no run.
     let many = bench
         .baton("sweep x.toml --out results --variant many")
         .ok();
@@ -175,7 +175,7 @@ fn published_numbers_are_shown_next_to_simulated_ones_with_a_verdict() {
         "{}",
         many.stderr
     );
-    // They say nothing of single runs.
+    // `baton run` ignores published numbers.
     bench.write(
         "single.toml",
         &format!("{FIXED}{}", published("values.packets = 5")),
@@ -249,7 +249,10 @@ fn a_table_without_published_numbers_has_a_row_for_each_point() {
         let row = |name: &str| section.lines().find(|line| line.trim().starts_with(name));
         let (few, many) = (row("few").expect("a row"), row("many").expect("a row"));
         assert!(many.contains(" ± "), "three seeds have an interval: {many}");
-        assert!(!few.contains('±'), "the first is not beside itself: {few}");
+        assert!(
+            !few.contains('±'),
+            "the baseline is not compared with itself: {few}"
+        );
     }
 }
 
@@ -295,7 +298,7 @@ fn constants_are_fitted_only_to_numbers_with_the_status_given() {
         "Fitted:",
         "given 3 of 3, predicted 0 of 1",
     ]);
-    // What is there already is not run again.
+    // Results that are already stored are not simulated again.
     bench
         .baton("sweep x.toml --out results --fit")
         .ok()

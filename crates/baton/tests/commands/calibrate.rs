@@ -1,4 +1,4 @@
-//! `baton calibrate` from the outside, with few packets: that it runs and says what it is to say, not what comes out.
+//! `baton calibrate` with few packets: whether it runs and prints all parts of its output, not which constants it finds.
 
 use crate::common::{Ran, Workbench};
 #[cfg(unix)]
@@ -18,7 +18,7 @@ fn calibrate(bench: &Workbench, more: &[&str]) -> Ran {
     bench.run(&arguments)
 }
 
-/// A folder with a log of a few requests.
+/// Returns a folder with a small log.
 fn with_log() -> Workbench {
     let bench = Workbench::new();
     let generate = [

@@ -3,8 +3,8 @@
 use crate::common::{Ran, Workbench};
 use crate::widths::assert_fits;
 
-/// In the narrowest width that users have: all of it fits, and names of runs that are marked as not steady stand again below the table, with
-/// the reason.
+/// Runs the demo in a narrow terminal. Below the table, the output repeats the name of each run that is marked as not steady, and
+/// gives the reason.
 #[test]
 fn the_output_fits_and_each_mark_in_the_table_is_explained() {
     let bench = Workbench::new();
@@ -21,5 +21,8 @@ fn the_output_fits_and_each_mark_in_the_table_is_explained() {
             );
         }
     }
-    assert!(!text.contains("--warmup"), "it has no such option:\n{text}");
+    assert!(
+        !text.contains("--warmup"),
+        "the demo has no such option:\n{text}"
+    );
 }

@@ -1,4 +1,4 @@
-//! What can be named is found, not guessed: names, keys, profiles, and files that are printed to be run again.
+//! How users find names, keys and profiles, and how they print experiments that can be run again.
 
 use crate::common::{FIXED, Workbench};
 use serde_json::Value;
@@ -11,7 +11,7 @@ fn names(bench: &Workbench, group: &str) -> Vec<String> {
     entries.iter().filter_map(name).collect()
 }
 
-/// Every experiment that ships, run by its name, gives the same bits as the files that it is printed as. None sets what has no effect.
+/// Every built-in experiment gives the same bits, whether it is run by name or from its printed configuration. None sets a key without effect.
 #[test]
 fn the_printed_experiment_gives_the_same_bits_again() {
     let bench = Workbench::new();
@@ -21,7 +21,10 @@ fn the_printed_experiment_gives_the_same_bits_again() {
         let printed = bench.run(&["run", name, "--print-config=full"]);
         if printed.stderr.contains("this makes a study of many runs") {
             let plan = bench.run(&["sweep", name, "--plan"]).ok().stdout;
-            assert!(plan.lines().count() > 2, "{name}: a head and runs: {plan}");
+            assert!(
+                plan.lines().count() > 2,
+                "{name}: a header and runs: {plan}"
+            );
             continue;
         }
         let printed = printed.ok().stdout;
@@ -29,7 +32,7 @@ fn the_printed_experiment_gives_the_same_bits_again() {
         if printed.contains("kind = \"generated\"") {
             few.extend(["--set", "workload.requests=1000"]);
         }
-        // Of responses that have no end there are never 20, and of long ones on many connections not soon.
+        // Endless responses would never complete, and 20 long ones on many connections would take too long.
         let long = ["bytes = 2000000000", "\nbytes = 1048576"];
         if long.iter().any(|bytes| printed.contains(bytes)) {
             few.extend(["--set", "workload.bytes=1000"]);
@@ -46,7 +49,7 @@ fn the_printed_experiment_gives_the_same_bits_again() {
             .run(&["run", "short.toml", "--json", "again.json"])
             .ok();
         assert!(bench.read("again.json") == results, "{name}");
-        // What all is printed of is all that runs depend on.
+        // The full configuration has every key that a run depends on, so printing it again changes nothing.
         let full = run(name, &["--print-config=full"]).stdout;
         bench.write("full.toml", &full);
         let again = bench.run(&["run", "full.toml", "--print-config=full"]);
@@ -118,7 +121,7 @@ fn keys_without_effect_are_reported() {
     let enabled = ["--set", "host.kernel.nic_cache.enabled=true"];
     let said = run(&[cache, enabled].concat());
     assert!(!said.contains("warning"), "{said}");
-    // In some run it has one.
+    // There is no warning if the key has an effect in at least one of the runs.
     bench.write(
         "x.toml",
         &format!(
@@ -190,7 +193,7 @@ fn missing_figures_are_refused_before_the_run() {
     assert!(bench.files().is_empty());
 }
 
-/// A real bash, as it does when somebody presses the tab key.
+/// Lets a real bash complete words, as it does when a user presses the Tab key.
 #[test]
 #[cfg(target_os = "linux")]
 fn bash_completes_names_and_keys() {

@@ -1,9 +1,9 @@
-//! Loads that are not infinite, from the outside.
+//! Finite loads: `baton load`, and the options of `baton run` that set a load.
 
 use crate::common::Workbench;
 use serde_json::Value;
 
-/// A wire of 100 Mb/s, whose server takes no time, once for responses of 4,000 bytes and once for smaller ones.
+/// A server that takes no time, behind a wire of 100 Mb/s, with responses of 4,000 bytes and of 1,000 bytes.
 const WIRE: &str = "\
 profile = \"defaults\"\n[workload]\nkind = \"fixed\"\nbytes = 4000\nrequests = 3\n[clients]\nconnections = 64\n\
 [wire]\nrate_mbps = 100\n[run]\ncost_models = false\n\
@@ -68,7 +68,7 @@ fn a_goal_is_met_up_to_some_load() {
         let p99 = measured["run"]["long_run"]["response_ms"]["p99"]["mean"].as_f64();
         let meets = p99.is_some_and(|p99| p99 <= 4.0);
         let at = number(&measured["rate"]);
-        // Near the crossing one run may be above and the next below.
+        // Close to the highest rate that meets the goal, single runs may be on either side of it.
         assert!(
             meets == (at <= rate) || (at / rate - 1.0).abs() < 0.1,
             "{at} {rate} {p99:?}"
@@ -111,7 +111,7 @@ fn a_run_takes_rates_arrivals_and_think_times() {
         "{}",
         thinking.stdout
     );
-    // 64 clients that think for 20 ms ask 3,200 times a second at most.
+    // 64 clients that think for 20 ms send at most 3,200 requests per second.
     let json: Value = serde_json::from_str(&bench.read("load.json")).expect("JSON");
     let rate = number(&json["runs"][0]["clients"]["request_rate"]);
     assert!((2_200.0..3_300.0).contains(&rate), "{rate}");

@@ -1,9 +1,9 @@
-//! `baton trace locality`: curves as table, JSON and figure; what it refuses.
+//! `baton trace locality`: its curves as table, JSON and figure, and the input that it refuses.
 
 use crate::common::Workbench;
 use serde_json::Value;
 
-/// A folder with a generated log in it.
+/// Returns a folder with a generated log, `demo.log`.
 fn bench() -> Workbench {
     let bench = Workbench::new();
     bench
@@ -12,7 +12,7 @@ fn bench() -> Workbench {
     bench
 }
 
-/// What a run with caches of 1 MiB on its NICs keeps off the bus, and by what.
+/// Runs a server whose NICs have caches of 1 MiB, and returns how much content stays off the bus, as computed from the log and as measured.
 fn kept_off_in_run(bench: &Workbench, more: &str) -> Value {
     let cached = "run dcache-2002 --log demo.log --set nic.firmware.cache.kib=1024 --set host.kernel.nic_cache.enabled=true --json run.json";
     bench
@@ -99,7 +99,7 @@ fn every_policy_has_a_curve_for_one_cache_and_two() {
                 assert!(share(policy, caches, point) <= bound, "{policy}");
             }
         }
-        // Everything fits: all but the first references hit.
+        // All blocks fit, so every reference except the first to a block is a hit.
         assert_eq!(share("fifo", caches, 14), share("bound", caches, 14));
     }
 }

@@ -1,4 +1,4 @@
-//! Access logs of any format, wherever a command takes one; captures; what is said about logs that are doubtful.
+//! Access logs in all formats, for every command that reads one; packet captures; and warnings about doubtful logs.
 
 use crate::common::{Workbench, root};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
-/// A folder with a generated log in it, `demo.log`.
+/// Returns a folder with a generated log, `demo.log`.
 fn bench() -> Workbench {
     let bench = Workbench::new();
     bench
@@ -15,7 +15,7 @@ fn bench() -> Workbench {
     bench
 }
 
-/// The log of `bench` with each line changed.
+/// Writes a copy of `demo.log` in which `line` has rewritten each line.
 fn rewritten(bench: &Workbench, name: &str, line: impl Fn(usize, &str) -> String) {
     let lines = bench.read("demo.log");
     let lines = lines.lines().enumerate();
@@ -23,7 +23,7 @@ fn rewritten(bench: &Workbench, name: &str, line: impl Fn(usize, &str) -> String
     bench.write(name, &text);
 }
 
-/// Client, time in brackets, URL, status and size of a line.
+/// Returns client, time (which is in brackets), URL, status and size from a line.
 fn parts(line: &str) -> [&str; 5] {
     let words: Vec<&str> = line.split(' ').collect();
     let time = line.split(['[', ']']).nth(1).expect("a time");
@@ -112,7 +112,7 @@ fn every_command_that_takes_a_log_takes_its_format() {
         ),
     );
     bench.run_short("x.toml", &[]).ok();
-    // What is printed to be run again is that.
+    // The printed configuration can be run again.
     let printed = bench.baton("run x.toml --print-config").ok().stdout;
     bench.write("again.toml", &printed);
     bench.run_short("again.toml", &[]).ok();
@@ -141,7 +141,9 @@ fn standard_input_is_read_once_for_all_runs() {
             .spawn();
         let mut child = child.expect("the program starts");
         let mut stdin = child.stdin.take().expect("a pipe");
-        stdin.write_all(log.as_bytes()).expect("is read");
+        stdin
+            .write_all(log.as_bytes())
+            .expect("the program reads it");
         drop(stdin);
         let output = child.wait_with_output().expect("the program ends");
         assert!(output.status.success(), "{output:?}");
@@ -259,12 +261,12 @@ fn a_capture_of_the_simulator_contains_its_connections() {
     let connections = &json["connections"];
     assert!(connections["whole"].as_u64() > Some(16), "{connections}");
     assert_eq!(connections["one_way"], 0);
-    // Three responses of 4000 bytes, with headers.
+    // Each connection has three responses of 4000 bytes, with headers.
     let bytes = json["server_bytes"]["max"].as_u64().expect("a number");
     assert!((12_000..13_500).contains(&bytes), "{bytes}");
 }
 
-/// The command stands in `samples/README.md`.
+/// `samples/README.md` has the command.
 #[test]
 fn the_sample_log_is_the_output_of_its_command() {
     let readme = fs::read_to_string(root().join("samples/README.md")).expect("a file");
@@ -287,7 +289,7 @@ mod interrupted {
     use std::thread::sleep;
     use std::time::Duration;
 
-    /// Input that never comes keeps a command in its reading for ever, unless it minds the interrupt.
+    /// A command that waits for input must react to an interrupt, even if no input ever arrives.
     #[test]
     fn commands_can_be_interrupted_while_they_read() {
         for command in [
@@ -310,12 +312,12 @@ mod interrupted {
                 .stderr(Stdio::piped())
                 .spawn();
             let mut child = child.expect("the program starts");
-            // It has made the file to write before it reads.
+            // The command creates its output file before it reads.
             while bench.files().is_empty() {
                 sleep(Duration::from_millis(5));
             }
             interrupt(&child);
-            // Waiting would close it.
+            // Keep the pipe open: `wait_with_output` would close it.
             let stdin = child.stdin.take();
             let output = child.wait_with_output().expect("the program ends");
             drop(stdin);

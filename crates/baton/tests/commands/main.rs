@@ -1,4 +1,4 @@
-//! The commands as a user gives them: the program is run.
+//! Runs the program with the commands that users give.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Microbenchmarks of NICs: what they print, and what they refuse.
+//! Microbenchmarks of NICs: their output, and the input that they refuse.
 
 use crate::common::Workbench;
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn one_nic_is_measured() {
     let trials = found["tests"][1]["search"]["trials"]
         .as_array()
         .expect("trials");
-    assert!(trials.len() > 2, "all trials are there");
+    assert!(trials.len() > 2, "all trials are reported");
     assert!(
         found["tests"][1]["rfc2544"]["back_to_back"]
             .as_u64()
@@ -64,12 +64,12 @@ fn the_report_is_reproduced() {
     assert!(bench.read("out.svg").contains("Fig. 10"));
 }
 
-/// A capture of some packets of one length from one host to others.
+/// Returns a capture of packets of one length that one host sends to others.
 fn capture(packets: u8, len: u16) -> Vec<u8> {
     let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
     file.extend_from_slice(&[0; 8]);
     file.extend_from_slice(&65_535_u32.to_le_bytes());
-    // Raw IP.
+    // The link type: raw IP.
     file.extend_from_slice(&101_u32.to_le_bytes());
     for number in 0..packets {
         for word in [1, 0, 20, u32::from(len)] {
@@ -99,7 +99,7 @@ fn applications_are_predicted() {
     }
     assert!(
         !printed.contains("CS stand-in"),
-        "the user's alone: {printed}"
+        "only the user's trace is used: {printed}"
     );
     let rows = json(&bench, "out.json");
     let value = |config: &str, metric: &str| {
@@ -113,7 +113,7 @@ fn applications_are_predicted() {
     assert!((100.0..949.0).contains(&mbps), "{mbps}");
     let kpps = |nic: &str| value(&format!("{nic}, some.pcap, polling"), "figure_3_kpps");
     assert!(kpps("Intel Server") > kpps("Intel Desktop"), "a wider bus");
-    assert_eq!(kpps("Netgear"), None, "it does not run with the router");
+    assert_eq!(kpps("Netgear"), None, "this NIC is not used in the router");
     let drawn = bench.read("out.svg");
     assert!(drawn.contains("web server, Mb/s") && drawn.contains("4 Netgear"));
 }
@@ -139,7 +139,11 @@ fn correlations_are_printed_with_the_number_of_nics() {
     assert_eq!(of("n").len(), 30, "ten microbenchmarks, three workloads");
     let flat = "Fig. 6 UDP send, 1472 bytes; access.log";
     let is_flat = |row: &&Value| row["config"] == flat && row["metric"] == "pearson_r";
-    assert_eq!(rows.iter().find(is_flat), None, "it says nothing");
+    assert_eq!(
+        rows.iter().find(is_flat),
+        None,
+        "equal values have no correlation"
+    );
     let coefficients = of("pearson_r");
     assert!(coefficients.len() > 10);
     assert!(coefficients.iter().all(|r| (-1.0..=1.0).contains(r)));
@@ -202,7 +206,7 @@ fn impossible_measurements_are_refused() {
     assert_eq!(bench.files(), ["wrong.toml"], "nothing is left behind");
 }
 
-/// `--partner` decides whether a name is that of an interface or of a profile. None of this needs root, or any interface but loopback.
+/// The partner decides whether the NIC's name is that of an interface or of a profile. The test needs neither root nor an interface besides loopback.
 #[cfg(live)]
 #[test]
 fn interfaces_and_profiles_are_distinguished() {

@@ -1,12 +1,12 @@
-//! Pages about results: whatever is reported, the page has it and needs nothing else.
+//! Pages of `baton report`: they contain all results, and depend on no other file.
 
 use crate::common::{FIXED, Workbench};
 use serde_json::{Value, json};
 
-/// What a careless page would run, or end its data by.
+/// Text that would run as a script or end the page's data if the page did not escape it.
 const HOSTILE: &str = "</script><b id=x>&\"'";
 
-/// Eight runs: two speeds, two variants, two seeds.
+/// Runs a sweep of eight runs: two speeds, two variants and two seeds.
 fn study(bench: &Workbench) {
     let variants = format!(
         "[[variants]]\nname = \"plain\"\n[[variants]]\nname = '''{HOSTILE}'''\nset.nic.firmware.hard_limit = 8\n"
@@ -18,7 +18,7 @@ fn study(bench: &Workbench) {
     bench.baton("sweep x.toml --out results").ok();
 }
 
-/// A run's results in `run.json`, with two variants.
+/// Runs an experiment with two variants, and returns its results, which are also in `run.json`.
 fn run(bench: &Workbench) -> Value {
     let variants =
         "[[variants]]\nname = \"none\"\n[[variants]]\nname = \"some\"\nset.nic.mips = 77\n";
@@ -27,7 +27,7 @@ fn run(bench: &Workbench) -> Value {
     serde_json::from_str(&bench.read("run.json")).expect("JSON")
 }
 
-/// The data of a page.
+/// Returns the data in a page.
 fn data(html: &str) -> Value {
     let (_, data) = html.split_once("id=\"data\">").expect("data");
     let (data, _) = data.split_once("</script>").expect("its end");
@@ -47,7 +47,7 @@ fn a_page_does_not_overwrite_a_table() {
         .baton("report results --out results/x.csv")
         .refused(&["--out results/x.csv", "not a report"]);
     assert_eq!(bench.read("results/x.csv"), table);
-    // A page may be made again.
+    // An existing page may be overwritten.
     bench.baton("report results --out results/x.html").ok();
     bench.baton("report results --out results/x.html").ok();
 }
@@ -125,7 +125,7 @@ fn the_page_of_a_run_has_the_numbers_of_its_table_and_can_be_compared() {
     let number = number
         .clone()
         .position(|measure| measure["name"] == "responses")
-        .expect("it is measured");
+        .expect("a measure");
     assert_eq!(
         runs(&page)[1]["values"][number],
         document["runs"][1]["clients"]["responses"]

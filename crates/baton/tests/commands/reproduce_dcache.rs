@@ -1,9 +1,9 @@
-//! The experiments of the data-caching paper: what they print, and what they refuse.
+//! The experiments of the data-caching paper: their output, and the input that they refuse.
 
 use crate::common::Workbench;
 use serde_json::Value;
 
-/// The rows of `--json`.
+/// Returns the rows that `--json` has written.
 fn rows(bench: &Workbench, name: &str) -> Vec<Value> {
     let json: Value = serde_json::from_str(&bench.read(name)).expect("JSON");
     json.as_array().expect("rows").clone()
@@ -48,7 +48,7 @@ fn reproduce(bench: &Workbench, name: &str, more: &[&str]) -> crate::common::Ran
     bench.run(&arguments)
 }
 
-/// The simulated value of a metric of a configuration.
+/// Returns the simulated value of a metric for a configuration.
 fn value(rows: &[Value], config: &str, metric: &str) -> f64 {
     let row = rows
         .iter()

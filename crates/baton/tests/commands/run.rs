@@ -1,4 +1,4 @@
-//! Runs from the outside: what is printed, what is written, what an interrupt leaves.
+//! `baton run` and other commands: what they print and write, and what an interrupt leaves behind.
 
 use crate::common::{FIXED, Ran, Workbench};
 #[cfg(unix)]
@@ -35,7 +35,10 @@ fn a_run_prints_tables_and_writes_all_results() {
         "open connections",
         "Soft_Limit",
     ]);
-    assert_eq!(ran.stderr, "", "no progress bar, as stderr is no terminal");
+    assert_eq!(
+        ran.stderr, "",
+        "no progress bar, because stderr is no terminal"
+    );
     let run = &json(&bench, "out.json")["runs"][0];
     assert_eq!(run["experiment"]["name"], "x");
     assert_eq!(run["experiment"]["run"]["seed"], 7);
@@ -202,7 +205,7 @@ fn a_shorthand_equals_its_toml() {
     assert_eq!(
         experiment["tcp"]["sack"].as_bool(),
         Some(false),
-        "the profile is in it"
+        "the values of the profile are included"
     );
 }
 

@@ -1,19 +1,19 @@
-//! Studies: every run once, whatever ends the processes that do them.
+//! Studies: each run is simulated exactly once, even if processes are interrupted or killed.
 
 use crate::common::{FIXED, Ran, Workbench};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A study of this table `[sweep]`, in short runs.
+/// Writes a study with this table `[sweep]`, in short runs.
 fn study(bench: &Workbench, name: &str, sweep: &str) {
     let text = format!("{FIXED}[run]\nwarmup_packets = 100\nmeasured_packets = 200\n{sweep}");
     bench.write(name, &text);
 }
 
-/// Twenty runs.
+/// A study of 20 runs.
 const TWENTY: &str = "[sweep]\nnic.mips = { from = 100, to = 1000, step = 100 }\nseeds = 2\n";
 
-/// The message for a study that cannot be; nothing is written.
+/// Asserts that an invalid study is refused with a message that contains these parts, and that nothing is written.
 fn refused(sweep: &str, parts: &[&str]) {
     let bench = Workbench::new();
     study(&bench, "x.toml", sweep);
@@ -21,7 +21,7 @@ fn refused(sweep: &str, parts: &[&str]) {
     assert_eq!(bench.files(), ["x.toml"], "nothing is left behind");
 }
 
-/// Lines of a table without its head.
+/// Returns the lines of a table below its header.
 fn rows(bench: &Workbench, table: &str) -> Vec<String> {
     bench
         .read(table)
@@ -42,7 +42,7 @@ fn ended(child: Child) -> Ran {
     Ran::of(child.wait_with_output().expect("it ends"))
 }
 
-/// Results that are kept.
+/// Returns the number of stored results.
 fn kept(bench: &Workbench) -> usize {
     let folders = std::fs::read_dir(bench.path("results/runs"))
         .into_iter()
@@ -161,7 +161,7 @@ fn points_are_combined_zipped_and_left_out() {
                  [[sweep.except]]\nclients.connections = [16, 17]\nrun.measured_packets = { not = 5 }\n";
     study(&bench, "x.toml", sweep);
     let plan = bench.baton("sweep x.toml --plan").ok().stdout;
-    let head: Vec<&str> = plan.lines().next().expect("a head").split(',').collect();
+    let head: Vec<&str> = plan.lines().next().expect("a header").split(',').collect();
     let of = |line: &str, name: &str| {
         let place = head.iter().position(|column| *column == name).expect(name);
         line.split(',').nth(place).expect("a cell").to_owned()
@@ -209,8 +209,8 @@ fn no_run_is_done_twice() {
         .baton("sweep x.toml --out results")
         .ok()
         .says(&["20 of 20 runs done, 0 of them now"]);
-    assert_eq!(written(), before, "the tables were current");
-    // Another study, by another name and in another order, of which half is there.
+    assert_eq!(written(), before, "current tables are not written again");
+    // Another study, in another order. Four of its six runs are stored already.
     study(
         &bench,
         "y.toml",
@@ -228,7 +228,7 @@ fn no_run_is_done_twice() {
         .baton("sweep status results")
         .ok()
         .says(&["28 runs are kept"]);
-    // The first six of that name are asked for no more, but for those that another study has.
+    // The last study replaced the former study `y`. Of the runs of the former, only the two that no other study has are removed.
     bench
         .baton("sweep gc results")
         .ok()
@@ -283,7 +283,7 @@ fn two_processes_share_a_folder() {
             .nth(1)
             .and_then(|rest| rest.split(' ').next());
         now.and_then(|now| now.parse::<usize>().ok())
-            .expect("how many it did")
+            .expect("a number of runs")
     });
     assert_eq!((done[0] + done[1], kept(&bench)), (20, 20), "{done:?}");
     assert_eq!(rows(&bench, "results/x.csv").len(), 20);
@@ -369,7 +369,7 @@ fn metrics_that_differ_are_distinguished_from_others() {
     );
     assert!(rate["p_value"].as_f64().expect("a number") < 0.05, "{rate}");
     assert_eq!(json["configuration"][0]["path"], "host.clock_mhz");
-    // Two studies in a folder, and none in common.
+    // One folder has two studies, one of which has no run in common with the other folder.
     study(&bench, "y.toml", &sweep.replace("[4, 8, 16]", "[5]"));
     bench.baton("sweep y.toml --out b").ok();
     bench
@@ -389,7 +389,7 @@ mod ends {
     use super::*;
     use crate::interrupts::interrupt;
 
-    /// A hundred runs.
+    /// A study of 96 runs.
     const HUNDRED: &str = "[sweep]\nnic.mips = { from = 100, to = 2000, step = 20 }\n";
 
     #[test]
@@ -428,7 +428,7 @@ mod ends {
             wait_until(|| kept(&bench) >= before + more);
             child.kill().expect("it can be killed");
             child.wait().expect("it ends");
-            assert!(kept(&bench) >= before + more, "what was kept stays");
+            assert!(kept(&bench) >= before + more, "stored results are not lost");
             before = kept(&bench);
         }
         bench.baton("sweep status results").ok().says(&["died"]);

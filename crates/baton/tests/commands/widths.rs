@@ -1,8 +1,8 @@
-//! Tables fit: in terminals of any width, and where there is none.
+//! Tables fit into terminals of any width, and into 100 columns without a terminal.
 
 use crate::common::{Ran, SHORT, Workbench, root};
 
-/// Widths that users have, and what is printed without a terminal.
+/// Widths of terminals, with the number of columns that output may take; `None` is output without a terminal.
 const WIDTHS: [(Option<&str>, usize); 4] = [
     (Some("60"), 60),
     (Some("80"), 80),
@@ -10,7 +10,7 @@ const WIDTHS: [(Option<&str>, usize); 4] = [
     (None, 100),
 ];
 
-/// `baton ARGUMENTS` in each width: what it prints fits.
+/// Runs `baton ARGUMENTS` in each width, and asserts that its output fits.
 fn fits(bench: &Workbench, arguments: &[&str]) -> Vec<Ran> {
     let in_width = |(columns, most): (Option<&str>, usize)| {
         let mut command = bench.command(arguments);
@@ -24,7 +24,7 @@ fn fits(bench: &Workbench, arguments: &[&str]) -> Vec<Ran> {
     WIDTHS.into_iter().map(in_width).collect()
 }
 
-/// What was printed fits into so many columns, words aside that are longer by themselves.
+/// Asserts that the output fits into `most` columns. Only a line of a single word may be longer.
 #[track_caller]
 pub fn assert_fits(ran: &Ran, most: usize) {
     for line in ran.stdout.lines() {
@@ -37,7 +37,7 @@ pub fn assert_fits(ran: &Ran, most: usize) {
     }
 }
 
-/// An experiment of so many variants, with handoff, a bus and a cache.
+/// Returns an experiment with `number` variants, with handoff, a bus and a cache.
 fn variants(number: usize) -> String {
     let mut text =
         "profile = \"dcache-2002\"\n[workload]\nkind = \"fixed\"\nbytes = 4000\nrequests = 3\n\

@@ -1,11 +1,11 @@
-//! A page in Chromium, by its debugging protocol over pipes: messages are JSON with a zero byte after each.
+//! Controls a page in Chromium by its debugging protocol over pipes. Each message is JSON, followed by a zero byte.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// A browser with one page.
+/// A browser with one page, closed when dropped.
 pub struct Browser {
     process: Child,
     to: ChildStdin,
@@ -15,9 +15,9 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Opens a page. The browser keeps what it keeps in `folder`.
+    /// Opens a page. The browser stores its profile in `folder`.
     pub fn open(page: &Path, folder: &Path) -> Self {
-        // It takes messages on descriptor 3 and sends them on 4.
+        // The browser receives messages on descriptor 3 and sends them on descriptor 4.
         let mut process = Command::new("sh")
             .args([
                 "-c",
@@ -57,7 +57,7 @@ impl Browser {
         browser
     }
 
-    /// Calls a method of the protocol; what else the browser tells is passed over.
+    /// Calls a method of the protocol and returns its result. Ignores events that arrive in the meantime.
     #[track_caller]
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.asked += 1;
@@ -82,7 +82,7 @@ impl Browser {
         }
     }
 
-    /// What a script gives, or its promise.
+    /// Evaluates a script, and returns its value or, if that is a promise, what it resolves to.
     #[track_caller]
     pub fn evaluate(&mut self, script: &str) -> Value {
         let script = json!({ "expression": script, "awaitPromise": true, "returnByValue": true });
@@ -91,7 +91,7 @@ impl Browser {
         made["result"]["value"].take()
     }
 
-    /// Waits until this is so.
+    /// Waits until a script evaluates to `true`.
     #[track_caller]
     pub fn wait_until(&mut self, condition: &str) {
         for _ in 0..1200 {
@@ -101,10 +101,10 @@ impl Browser {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         let state = self.evaluate("document.querySelector('main')?.innerText.slice(-2000)");
-        panic!("it never was so: {condition}\n{state}");
+        panic!("not within a minute: {condition}\n{state}");
     }
 
-    /// Presses a key where the focus is.
+    /// Presses a key in the focused element.
     pub fn press(&mut self, key: &str, code: u32) {
         for kind in ["keyDown", "keyUp"] {
             let event =

@@ -1,16 +1,16 @@
-//! The program as a user runs it, in a folder of its own.
+//! Runs the program as a user would, in a temporary folder.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test program uses only some of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// A folder that the program is run in.
+/// A temporary folder in which the program is run.
 pub struct Workbench(TempDir);
 
-/// What the program did.
+/// Exit code and output of a run of the program.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -21,7 +21,7 @@ pub struct Ran {
 /// Flags that make any run short.
 pub const SHORT: [&str; 4] = ["--warmup", "1000", "--packets", "2000"];
 
-/// An experiment that needs no log, on the program's defaults.
+/// An experiment that needs no log, with the profile `defaults`.
 pub const FIXED: &str = "profile = \"defaults\"\n[workload]\nkind = \"fixed\"\nbytes = 4000\nrequests = 3\n[clients]\nconnections = 16\n";
 
 impl Workbench {
@@ -41,7 +41,7 @@ impl Workbench {
         fs::read_to_string(self.path(name)).expect("a file in the folder")
     }
 
-    /// Names of all files, hidden ones too.
+    /// Returns the names of all files, including hidden ones.
     pub fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).expect("the folder");
         let mut names: Vec<String> = entries
@@ -73,13 +73,13 @@ impl Workbench {
         )
     }
 
-    /// The same, with words between blanks as arguments.
+    /// Runs the program with the words of a line as arguments.
     pub fn baton(&self, line: &str) -> Ran {
         let words: Vec<&str> = line.split(' ').collect();
         self.run(&words)
     }
 
-    /// `baton run EXPERIMENT` with few packets and more arguments.
+    /// Runs `baton run EXPERIMENT` with few packets and `more` arguments.
     pub fn run_short(&self, experiment: &str, more: &[&str]) -> Ran {
         let arguments: Vec<&str> = ["run", experiment]
             .iter()
@@ -101,20 +101,20 @@ impl Ran {
         }
     }
 
-    /// It went well.
+    /// Asserts that the program succeeded.
     #[track_caller]
     pub fn ok(self) -> Self {
         assert_eq!(self.code, Some(0), "{self:?}");
         self
     }
 
-    /// What was printed has all these parts.
+    /// Asserts that standard output contains all these parts.
     #[track_caller]
     pub fn says(&self, parts: &[&str]) {
         has(&self.stdout, parts);
     }
 
-    /// It was refused as bad input, and the message has all these parts.
+    /// Asserts that the input was refused with a message that contains all these parts.
     #[track_caller]
     pub fn refused(self, parts: &[&str]) {
         assert_eq!(self.code, Some(2), "{self:?}");
@@ -128,7 +128,7 @@ impl Ran {
 
 #[track_caller]
 fn has(text: &str, parts: &[&str]) {
-    // Lines end where the page does.
+    // A message may be wrapped anywhere between words.
     let in_one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in parts {
         let is_there = text.contains(part) || in_one_line.contains(part);
@@ -136,7 +136,7 @@ fn has(text: &str, parts: &[&str]) {
     }
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }

@@ -1,25 +1,25 @@
-//! Tests that need what not every machine has. Without it they are reported as ignored, and why.
+//! Tests that need what not every machine has. If it is missing, they are reported as ignored, with the reason.
 
 use libtest_mimic::{Arguments, Trial};
 #[cfg(target_os = "linux")]
 use std::os::linux::fs::MetadataExt;
 use std::process::Command;
 
-/// A test and its name.
+/// A test with its name.
 pub type Test = (&'static str, fn());
 
-/// What a test can need.
+/// A requirement of a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Need {
-    /// To make interfaces and namespaces.
+    /// Root, to make interfaces and namespaces.
     #[cfg(target_os = "linux")]
-    #[allow(dead_code, reason = "each test program has needs of its own")]
+    #[allow(dead_code, reason = "each test program uses only some of it")]
     Root,
     /// A program that answers to `--version`.
-    #[allow(dead_code, reason = "each test program has needs of its own")]
+    #[allow(dead_code, reason = "each test program uses only some of it")]
     Program(&'static str),
-    /// What this names, and whether it is there.
-    #[allow(dead_code, reason = "each test program has needs of its own")]
+    /// The name of another requirement, and whether it is met.
+    #[allow(dead_code, reason = "each test program uses only some of it")]
     Other(&'static str, bool),
 }
 
@@ -44,20 +44,20 @@ impl Need {
     }
 }
 
-/// Runs the tests if their need is met, ignores them otherwise, and ends.
-#[allow(dead_code, reason = "each test program has needs of its own")]
+/// Runs the tests if their requirement is met, ignores them otherwise, and ends the program.
+#[allow(dead_code, reason = "each test program uses only some of it")]
 pub fn run(arguments: &Arguments, need: Need, tests: &[Test]) -> ! {
     run_all(arguments, &[(&[need], tests)])
 }
 
-/// Runs tests if all their needs are met, ignores them otherwise, and ends.
+/// Runs each group of tests if all its requirements are met, ignores it otherwise, and ends the program.
 pub fn run_all(arguments: &Arguments, all: &[(&[Need], &[Test])]) -> ! {
     let trials = all.iter().flat_map(|(needs, tests)| {
         let unmet = needs.iter().find(|need| !need.is_met());
         let reason = unmet.or(needs.last()).map_or("", |need| need.name());
         let reason = format!("needs {reason}");
         if unmet.is_some() {
-            // The list of tests is left out by `--quiet`.
+            // With `--quiet`, libtest does not list the ignored tests.
             eprintln!("{} tests are ignored: {reason}", tests.len());
         }
         tests.iter().map(move |&(name, test)| {

@@ -1,8 +1,8 @@
-//! What README and the book say: each command in them runs as it is written and prints what they show of it, the pages that are made from the
-//! code are current, and what they point to is there.
+//! Tests of the README and the book: each command runs as it is written and prints the output shown, generated pages are current, and the targets of
+//! links exist.
 //!
-//! Each page is run from top to bottom in a folder of its own with copies of `experiments`, `profiles` and `samples`. What a test cannot
-//! run says so in its first line, `# As root: ...`, `# Takes ...` or `# Needs ...`, and is reported as ignored.
+//! Each page is run from top to bottom in a new folder with copies of `experiments`, `profiles` and `samples`. A block that a test cannot run starts
+//! with `# As root: ...`, `# Takes ...` or `# Needs ...`, and is reported as ignored.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -30,7 +30,7 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-/// README and all pages of the book.
+/// Returns the README and all pages of the book.
 fn all_pages() -> Vec<Page> {
     let mut paths = vec![root().join("README.md")];
     let mut folders = vec![root().join("docs/src")];
@@ -53,7 +53,7 @@ fn all_pages() -> Vec<Page> {
         .collect()
 }
 
-/// One that runs the page, but for commands that an earlier page has, and an ignored one for each block that only a reader can run.
+/// Returns a test that runs the page except for commands of earlier pages, and an ignored test for each block that only a reader can run.
 fn trials_of(page: &Page, seen: &mut BTreeSet<String>) -> Vec<Trial> {
     let mut ignored = Vec::new();
     let mut runs = Vec::new();
@@ -74,7 +74,7 @@ fn trials_of(page: &Page, seen: &mut BTreeSet<String>) -> Vec<Trial> {
     trials
 }
 
-/// Runs the blocks one after the other, as a reader would.
+/// Runs the blocks in order, as a reader would.
 fn run(blocks: &[Block]) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     for name in ["experiments", "profiles", "samples", "docs/src"] {
@@ -111,19 +111,23 @@ fn run(blocks: &[Block]) -> Result<(), Failed> {
     is_unchanged(&folder.path().join("docs/src"))
 }
 
-/// Figures of the book that the commands drew again are those beside it.
+/// Checks that the commands have drawn the figures of the book exactly as they are in the repository.
 fn is_unchanged(folder: &Path) -> Result<(), Failed> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().expect("a file's name");
         if fs::read(&path)? != fs::read(root().join("docs/src").join(name))? {
-            return Err(format!("docs/src/{} is not what is drawn now", name.display()).into());
+            return Err(format!(
+                "docs/src/{} differs from the figure that was drawn",
+                name.display()
+            )
+            .into());
         }
     }
     Ok(())
 }
 
-/// Copies what lies in a folder.
+/// Copies the files in a folder, but no folders in it.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder of the repository") {
@@ -135,7 +139,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Files that pages point to are there.
+/// Checks that all files exist to which pages link.
 fn links(pages: &[Page]) -> Result<(), Failed> {
     let missing: Vec<String> = pages.iter().flat_map(Page::dead_links).collect();
     match missing.is_empty() {
@@ -144,7 +148,7 @@ fn links(pages: &[Page]) -> Result<(), Failed> {
     }
 }
 
-/// The book's contents have every page of it.
+/// Checks that `SUMMARY.md` lists exactly the pages of the book.
 fn contents(pages: &[Page]) -> Result<(), Failed> {
     let folder = root().join("docs/src");
     let is_page = |path: &PathBuf| path.starts_with(&folder) && !path.ends_with("SUMMARY.md");
@@ -160,6 +164,6 @@ fn contents(pages: &[Page]) -> Result<(), Failed> {
         .map(|link| folder.join(link));
     match listed.collect::<BTreeSet<_>>() == there {
         true => Ok(()),
-        false => Err("SUMMARY.md and the pages beside it differ".into()),
+        false => Err("SUMMARY.md does not list exactly the pages of the book".into()),
     }
 }

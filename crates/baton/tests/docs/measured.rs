@@ -1,17 +1,17 @@
-//! What pages say that a benchmark printed is what is kept of it.
+//! Checks that tables of a benchmark in the pages agree with the stored output of the benchmark.
 
 use super::common::root;
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 
-/// Pages with rows of `docs/src/handoff_cost.txt` about a server, and how many they have.
+/// Pages with a table from `docs/src/handoff_cost.txt`, each with the server and the number of rows.
 const TABLES: [(&str, &str, usize); 3] = [
     ("README.md", "nginx", 10),
     ("docs/src/live/performance.md", "nginx", 16),
     ("docs/src/live/performance.md", "baton", 16),
 ];
 
-/// How a server's table begins, but for its name.
+/// The header of a table, after the name of the server.
 const HEAD: &str = ": file, connections | requests/s: kernel | handed off | core, us a request: kernel | handed off | saved | adapter |";
 
 pub fn trials() -> Vec<Trial> {
@@ -23,7 +23,7 @@ pub fn trials() -> Vec<Trial> {
     TABLES.iter().map(trial).collect()
 }
 
-/// The rows below the table's head are rows of what was printed of the server.
+/// Checks that each row below the header of the server's table is in the stored output.
 fn has_rows(page: &str, server: &str, expected: usize) -> Result<(), Failed> {
     let read = |path: &str| {
         fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))
@@ -51,7 +51,7 @@ fn has_rows(page: &str, server: &str, expected: usize) -> Result<(), Failed> {
     }
 }
 
-/// A line of what the benchmark printed of this server as a row of a page: the kernel with its offloads on, and handed off.
+/// Formats a line of the benchmark's output about this server as the pages do. It has the results in the kernel with its offloads and handed off.
 fn row(line: &str, server: &str) -> Option<String> {
     let mut columns = line.split('|');
     let (what, kernel, handed_off) = (columns.next()?, columns.next()?, columns.nth(1)?);
@@ -84,7 +84,7 @@ fn row(line: &str, server: &str) -> Option<String> {
     ))
 }
 
-/// A number with its thousands apart.
+/// Formats a number with thousands separators.
 fn grouped(number: &str) -> Option<String> {
     Some(baton_report::grouped(number.parse().ok()?))
 }

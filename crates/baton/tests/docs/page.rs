@@ -1,16 +1,16 @@
-//! A page of Markdown: its commands, what it says that they print, the files it has a reader write, and what it points to.
+//! Parses a page of Markdown: its commands, the output that it shows, the files that it asks readers to write, and its links.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Beginnings of what is not run, which say why.
+/// First words of a block that is not run; they state the reason.
 const REASONS: [&str; 3] = ["# As root", "# Takes ", "# Needs "];
 
-/// What is in a command that writes a file.
+/// A command that contains one of these writes a file.
 const WRITES: [&str; 5] = [">", "--figure", "--json", "--out", "--pcap"];
 
-/// A page.
+/// A page of the README or the book.
 pub struct Page {
     pub path: PathBuf,
     /// The path within the repository.
@@ -19,19 +19,19 @@ pub struct Page {
     text: String,
 }
 
-/// What stands above a table of numbers that commands have printed.
+/// The line above a table of numbers that commands have printed.
 const PRINTED: &str = "<!-- printed -->";
 
-/// A block that a reader does something with, or compares.
+/// A part of a page that the test runs, writes or compares.
 #[derive(Clone)]
 pub enum Block {
-    /// `sh`: lines for a shell.
+    /// A block `sh`: commands for a shell.
     Commands(String),
-    /// `toml` that begins with the name of a file, as in `# mine.toml`: the file's content.
+    /// A block `toml` that begins with the name of a file, as in `# mine.toml`: the content of that file.
     File { name: String, text: String },
-    /// `text`: it is in what the commands above print.
+    /// A block `text`: the output of the commands above must contain it.
     Printed(String),
-    /// A table's rows: their numbers stand on a line of what the commands above print, in this order.
+    /// Rows of a table: for each row, a line in the output of the commands above must have the same numbers in the same order.
     Rows(Vec<String>),
 }
 
@@ -47,7 +47,7 @@ impl Page {
         }
     }
 
-    /// Files that the page points to, without anchors.
+    /// Returns the files to which the page links, without anchors.
     pub fn links(&self) -> impl Iterator<Item = &str> {
         let targets = self.text.split("](").skip(1);
         let targets = targets.filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
@@ -55,11 +55,11 @@ impl Page {
         files.filter(|file| !file.is_empty() && !file.contains("://"))
     }
 
-    /// Of these, the ones that are not there.
+    /// Describes the links to files that do not exist.
     pub fn dead_links(&self) -> Vec<String> {
         let folder = self.path.parent().expect("a folder");
         let dead = self.links().filter(|file| !folder.join(file).exists());
-        dead.map(|file| format!("{}: {file} is not there", self.name))
+        dead.map(|file| format!("{}: {file} does not exist", self.name))
             .collect()
     }
 }
@@ -71,7 +71,7 @@ fn blocks(text: &str) -> Vec<Block> {
         if line == PRINTED {
             let table = lines.by_ref().take_while(|line| line.starts_with('|'));
             let rows: Vec<String> = table.skip(2).map(str::to_owned).collect();
-            assert!(!rows.is_empty(), "a table stands below {PRINTED}");
+            assert!(!rows.is_empty(), "no table below {PRINTED}");
             blocks.push(Block::Rows(rows));
         }
         let Some(language) = line.trim_start().strip_prefix("```") else {
@@ -102,7 +102,7 @@ fn blocks(text: &str) -> Vec<Block> {
 }
 
 impl Block {
-    /// Why a test does not run it.
+    /// Returns why the test does not run the block, or `None` if it runs it.
     pub fn reason(&self) -> Option<&str> {
         let Self::Commands(text) = self else {
             return None;
@@ -117,7 +117,7 @@ impl Block {
         }
     }
 
-    /// Leaves out commands that were seen before and write nothing.
+    /// Returns the block without commands that earlier blocks have, unless they write a file.
     pub fn without(&self, seen: &mut BTreeSet<String>) -> Self {
         let Self::Commands(text) = self else {
             return self.clone();
@@ -140,7 +140,7 @@ impl Block {
         commands.next().unwrap_or_default()
     }
 
-    /// Whether there is anything to run.
+    /// Returns whether the block contains a command that the test runs.
     pub fn has_commands(&self) -> bool {
         match self {
             Self::Commands(_) => !self.script().is_empty(),
@@ -148,7 +148,7 @@ impl Block {
         }
     }
 
-    /// What of it the commands above should have printed, and have not.
+    /// Returns the text that the block expects in the output of the commands above and that is missing there.
     pub fn unprinted(&self, printed: &str) -> Option<&str> {
         match self {
             Self::Printed(text) => (!printed.contains(text)).then_some(text),
@@ -160,7 +160,7 @@ impl Block {
         }
     }
 
-    /// What a shell is to run: `baton` is in its path, and built already.
+    /// Returns the commands for a shell in whose path `baton` is, without those that build.
     pub fn script(&self) -> String {
         let Self::Commands(text) = self else {
             return String::new();
@@ -173,7 +173,7 @@ impl Block {
     }
 }
 
-/// Whether a page's row, but for its name, has numbers that stand on a line of `printed` in the same order.
+/// Returns whether a line of `printed` has all numbers of the row, except those in its first cell, in the same order.
 fn is_printed(row: &str, printed: &str) -> bool {
     let (_, cells) = row[1..].split_once('|').unwrap_or_default();
     printed.lines().any(|line| {
@@ -187,7 +187,7 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| word.contains(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether a line builds, or tests what has been built.
+/// Returns whether a command builds or tests the project.
 fn is_build(line: &str) -> bool {
     [
         "cargo build",

@@ -1,11 +1,11 @@
-//! Pages that are made from the program. `BATON_RECORD=1` writes them again.
+//! Pages that are generated from the program's output. `BATON_RECORD=1` writes them again.
 
 use crate::common::{Workbench, root};
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Write as _;
 use std::fs;
 
-/// A trial for each page.
+/// Returns a test for each page.
 pub fn trials() -> Vec<Trial> {
     let trial = |name: &'static str, page: fn() -> String| {
         Trial::test(format!("reference/{name}"), move || {
@@ -27,14 +27,14 @@ fn is_current(name: &str, text: &str) -> Result<(), Failed> {
     match fs::read_to_string(&path)? == text {
         true => Ok(()),
         false => Err(format!(
-            "{} is not what the program says; BATON_RECORD=1 cargo test -p baton --test docs writes it",
+            "{} differs from the program's output; BATON_RECORD=1 cargo test -p baton --test docs writes it",
             path.display()
         )
         .into()),
     }
 }
 
-/// What `baton list` prints.
+/// Returns the page with the output of `baton list`.
 fn names() -> String {
     let printed = Workbench::new().run(&["list"]).ok().stdout;
     format!(
@@ -43,7 +43,7 @@ fn names() -> String {
     )
 }
 
-/// What `baton keys` prints, under a heading for each table of an experiment.
+/// Returns the page with the output of `baton keys`, with a heading for each table of an experiment.
 fn keys() -> String {
     let printed = Workbench::new().run(&["keys"]).ok().stdout;
     let mut text = "# Keys of an experiment\n\nWhat may be set in an experiment or by `--set KEY=VALUE`, as `baton keys` prints it.\n".to_owned();
@@ -59,14 +59,14 @@ fn keys() -> String {
     text
 }
 
-/// What `--help` says of every command.
+/// Returns the page with the output of `--help` for every command.
 fn commands() -> String {
     let mut text = "# Commands\n\nWhat `--help` says of each command. `baton man COMMAND` prints the same as a manual page.\n".to_owned();
     describe(&[], &mut text);
     text
 }
 
-/// A command, by its words, and the commands in it.
+/// Appends the help of a command, given by its words, and of its subcommands.
 fn describe(words: &[&str], text: &mut String) {
     let bench = Workbench::new();
     let help = bench.run(&[words, &["--help"]].concat()).ok().stdout;
@@ -75,7 +75,7 @@ fn describe(words: &[&str], text: &mut String) {
     let _ = write!(text, "\n## {name}\n\n```text\n{}\n```\n", lines.join("\n"));
     let listed = lines.iter().skip_while(|line| **line != "Commands:");
     let listed = listed.skip(1).take_while(|line| !line.is_empty());
-    // Names are indented by two spaces, and the lines that continue a description by more.
+    // Names are indented by two spaces, and continued descriptions by more.
     let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     for inner in names.filter(|name| !["", "help"].contains(name)) {
         describe(&[words, &[inner]].concat(), text);

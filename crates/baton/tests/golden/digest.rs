@@ -1,4 +1,4 @@
-//! Results as lines, hashes of their parts, and the numbers that people look at first.
+//! Results as lines, with a hash of each part and a few headline numbers.
 
 use serde_json::Value;
 use siphasher::sip::SipHasher13;
@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Not what a run measured: what was to be run, and who ran it.
+/// Keys that describe the run and the program, and are not results.
 const NO_RESULTS: [&str; 4] = ["commit", "experiment", "version", "workload"];
 
-/// The part for what belongs to no table of its own.
+/// The name of the part with all values outside of tables and lists.
 const WHOLE: &str = "run";
 
-/// What people look at first; a run has some of them.
+/// The headline numbers. Not every run has all of them.
 const HEADLINE: [&str; 18] = [
     "packets",
     "measured_s",
@@ -34,11 +34,11 @@ const HEADLINE: [&str; 18] = [
     "offload.host_transfers.transfers",
 ];
 
-/// All results of a run: keys with dots, in alphabetical order, each with its value.
+/// All results of a run: dotted keys in alphabetical order, each with its value.
 pub struct Lines(Vec<(String, Value)>);
 
 impl Lines {
-    /// The results in a document.
+    /// Returns the results in a JSON document.
     pub fn of(results: &Value) -> Self {
         let mut lines = Vec::new();
         for (key, value) in sorted(results) {
@@ -49,7 +49,7 @@ impl Lines {
         Self(lines)
     }
 
-    /// The number at `key`.
+    /// Returns the number at `key`.
     pub fn number(&self, key: &str) -> Option<f64> {
         self.value(key).and_then(Value::as_f64)
     }
@@ -59,7 +59,7 @@ impl Lines {
         line.map(|(_, value)| value)
     }
 
-    /// The headline numbers, and these.
+    /// Returns the headline numbers and the values of the keys in `more`.
     pub fn headline(&self, more: &[&str]) -> BTreeMap<String, toml::Value> {
         let number = |key: &&str| {
             let value = toml::Value::try_from(self.value(key)?).ok()?;
@@ -68,20 +68,20 @@ impl Lines {
         HEADLINE.iter().chain(more).filter_map(number).collect()
     }
 
-    /// A hash of each part of the results. Parts are the keys on top; what has no parts itself is together.
+    /// Returns a hash of each part of the results. Each table or list at the top level is a part. All other values are one part.
     pub fn hashes(&self) -> BTreeMap<String, String> {
         let mut parts = BTreeMap::<&str, String>::new();
         for (key, value) in &self.0 {
             let part = key.split_once('.').map_or(WHOLE, |(part, _)| part);
             let text = parts.entry(part).or_default();
-            writeln!(text, "{key} = {value}").expect("a string takes everything");
+            writeln!(text, "{key} = {value}").expect("writing to a string cannot fail");
         }
         let hash = |text: String| format!("{:016x}", SipHasher13::new().hash(text.as_bytes()));
         let named = |(part, text): (&str, String)| (part.to_owned(), hash(text));
         parts.into_iter().map(named).collect()
     }
 
-    /// Where the results of the run of this name are kept.
+    /// Returns the path of the file with the results of the run of this name.
     pub fn path(name: &str) -> PathBuf {
         let name = name.replace(|letter: char| !letter.is_alphanumeric(), "-");
         PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
@@ -89,29 +89,29 @@ impl Lines {
             .join(format!("{name}.txt"))
     }
 
-    /// Writes them there, for people.
+    /// Writes the results to that file, so that people can compare them.
     pub fn keep(&self, name: &str) {
         let lines = self.0.iter();
         let text: String = lines
             .map(|(key, value)| format!("{key} = {value}\n"))
             .collect();
         let path = Self::path(name);
-        let folder = path.parent().expect("it is in a folder");
+        let folder = path.parent().expect("the path has a folder");
         std::fs::create_dir_all(folder).expect("a folder for results");
         std::fs::write(&path, text).expect("a file for results");
     }
 }
 
-/// How a headline number moved.
+/// Describes how a headline number changed.
 pub fn change(was: Option<&toml::Value>, is: Option<&toml::Value>) -> String {
     let (Some(was), Some(is)) = (was, is) else {
         return match is {
-            Some(is) => format!("{is}, was not there"),
-            None => "is there no more".to_owned(),
+            Some(is) => format!("{is}, was missing"),
+            None => "is missing now".to_owned(),
         };
     };
     if was == is {
-        return format!("{is}, as it was");
+        return format!("{is}, unchanged");
     }
     match (number(was), number(is)) {
         (Some(from), Some(to)) if from != 0.0 => {
@@ -121,13 +121,13 @@ pub fn change(was: Option<&toml::Value>, is: Option<&toml::Value>) -> String {
     }
 }
 
-/// The value as a number, whole or not.
+/// Returns an integer or floating-point value as a number.
 fn number(value: &toml::Value) -> Option<f64> {
     let whole = value.as_integer().map(|value| value as f64);
     whole.or_else(|| value.as_float())
 }
 
-/// What is in an object, in an order that does not depend on how it is kept.
+/// Returns the entries of an object in alphabetical order, whatever order the map has.
 fn sorted(value: &Value) -> Vec<(&str, &Value)> {
     let object = value.as_object().expect("an object");
     let mut entries: Vec<(&str, &Value)> =

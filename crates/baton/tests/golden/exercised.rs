@@ -1,6 +1,6 @@
-//! What runs are there for: numbers in their results that must not be 0, or the run would pin nothing of its feature.
+//! Numbers in the results of each run that must not be 0, because the run would otherwise not exercise the feature that it tests.
 
-/// By the name of the run or how it begins: the first that fits.
+/// Keys of these numbers by the name of the run or the beginning of the name. The first entry that matches counts.
 const EXERCISED: &[(&str, &[&str])] = &[
     ("handoff/no handoff", &["handoff.not_offloaded.policy"]),
     (
@@ -162,12 +162,13 @@ const EXERCISED: &[(&str, &[&str])] = &[
 const UTILISATION: &str = "interconnect.utilisation_percent";
 const HITS: &str = "nics.0.cache.hits";
 const EVICTIONS: &str = "nics.0.cache.evictions";
-/// Content that clients wrote.
+/// Bytes of content that clients wrote.
 const WRITTEN: &str = "bus.to_host.bytes.content";
 
-/// The keys of what the run of this name must have done.
+/// Returns the keys of the numbers that must not be 0 in the run of this name.
 pub fn of(name: &str) -> &'static [&'static str] {
     let found = EXERCISED.iter().find(|(of, _)| name.starts_with(of));
-    let (_, keys) = found.unwrap_or_else(|| panic!("{name}: what is this run there for?"));
+    let (_, keys) =
+        found.unwrap_or_else(|| panic!("{name}: add the keys of its feature to EXERCISED"));
     keys
 }

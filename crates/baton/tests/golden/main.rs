@@ -1,14 +1,14 @@
-//! Short runs over all features, whose complete results are compared with recorded ones, to the last bit.
+//! Short runs of all features. Their complete results must be equal to the recorded ones, to the last bit.
 //!
-//! `golden.toml` holds, for each run, a few headline numbers, to see what moved and by how much, and a hash of each part of its results.
-//! Configuration is no part of them, nor are commit, format version and facts about the workload in words. Each run also leaves its results
-//! as lines of `key = value` in `target/tmp/golden/`: `diff` those of two commits to see every number that moved.
+//! For each run, `golden.toml` has a hash of each part of its results, and a few headline numbers that show what changed and by how much. The results
+//! do not include the configuration, the commit, the version of the format and the description of the workload. Each run also writes its results as
+//! lines of `key = value` to `target/tmp/golden/`: `diff` the files of two commits to see every number that changed.
 //!
-//! Results change on purpose only. Then record them again, and commit `golden.toml` with a message that says what moved and why:
+//! Results may change only on purpose. If they do, record them again, and commit `golden.toml` with a message that says what changed and why:
 //!
 //!     BATON_RECORD=1 cargo test -p baton --profile ci --test golden
 //!
-//! With a part of a run's name at the end only the runs that have it in their names are recorded.
+//! To record only some runs, append a part of their names.
 
 mod digest;
 mod exercised;
@@ -22,7 +22,7 @@ use runs::Run;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-/// New records, by the names of their runs.
+/// New records by the names of their runs, shared by all tests.
 type New = Arc<Mutex<Records>>;
 
 fn main() {
@@ -35,7 +35,7 @@ fn main() {
         Trial::test(run.name.clone(), move || {
             let found = results(&run)?;
             if is_recording {
-                let mut new = new.lock().expect("nobody panics while holding it");
+                let mut new = new.lock().expect("no test panics while it holds the lock");
                 new.insert(run.name, found);
                 return Ok(());
             }
@@ -54,16 +54,16 @@ fn main() {
     conclusion.exit();
 }
 
-/// A test that no record is of a run that is no more.
+/// Returns a test that checks that every run has a record, and every record a run.
 fn all_are_run(records: &Records, runs: BTreeSet<String>) -> Trial {
     let records: BTreeSet<String> = records.keys().cloned().collect();
     Trial::test("all records are of runs", move || {
-        assert_eq!(records, runs, "recorded, and run");
+        assert_eq!(records, runs, "records and runs differ");
         Ok(())
     })
 }
 
-/// Runs it, and sees that it does what it is there for.
+/// Returns the results of a run, and checks that it exercised the feature that it tests.
 fn results(run: &Run) -> Result<Recorded, Failed> {
     let lines = Lines::of(&(run.results)()?);
     lines.keep(&run.name);
@@ -71,7 +71,9 @@ fn results(run: &Run) -> Result<Recorded, Failed> {
     for key in exercised {
         let number = lines.number(key).unwrap_or(0.0);
         if number <= 0.0 {
-            return Err(format!("the run is there for {key}, which is {number}").into());
+            return Err(
+                format!("{key} is {number}, so the run does not exercise its feature").into(),
+            );
         }
     }
     Ok(Recorded {
@@ -80,27 +82,27 @@ fn results(run: &Run) -> Result<Recorded, Failed> {
     })
 }
 
-/// Says which parts differ from the record, and how the headline moved.
+/// Compares results with the record. An error names the parts that differ, and shows how the headline numbers changed.
 fn compare(run: &Run, found: &Recorded, recorded: Option<&Recorded>) -> Result<(), Failed> {
     let recorded = recorded.ok_or("there is no record of this run")?;
     let moved = differing(&recorded.hash, &found.hash);
     if moved.is_empty() {
-        // Hashes are equal, so a headline that differs was edited.
+        // The hashes are equal, so if headline numbers differ, somebody has edited the file.
         assert_eq!(recorded.headline, found.headline, "headline numbers");
         return Ok(());
     }
-    let mut text = format!("the results have moved in {}\n", moved.join(", "));
+    let mut text = format!("the results have changed in {}\n", moved.join(", "));
     let keys = recorded.headline.keys().chain(found.headline.keys());
     for key in keys.collect::<BTreeSet<_>>() {
         let (was, is) = (recorded.headline.get(key), found.headline.get(key));
         text += &format!("    {key}: {}\n", digest::change(was, is));
     }
     let path = Lines::path(&run.name);
-    text += &format!("    all of them: {}", path.display());
+    text += &format!("    all results: {}", path.display());
     Err(text.into())
 }
 
-/// The keys whose values are not the same in both.
+/// Returns the keys whose values differ or that only one map has.
 fn differing(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Vec<String> {
     let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     let differs = |key: &&String| one.get(*key) != other.get(*key);

@@ -1,16 +1,16 @@
-//! The file of recorded results.
+//! Reads and writes the file of recorded results, `golden.toml`.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// By the names of the runs.
+/// Recorded results by the names of their runs.
 pub type Records = BTreeMap<String, Recorded>;
 
-/// What is recorded of a run.
+/// The record of a run.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// Numbers for people.
+    /// A few numbers that show people what changed.
     pub headline: BTreeMap<String, toml::Value>,
     /// The hash of each part of the results.
     pub hash: BTreeMap<String, String>,
@@ -27,7 +27,7 @@ const HEAD: &str = "\
 
 ";
 
-/// All that is recorded; nothing where there is no file yet.
+/// Returns all records, or none if there is no file yet.
 pub fn read() -> Records {
     match std::fs::read_to_string(PATH) {
         Ok(text) => toml::from_str(&text).unwrap_or_else(|error| panic!("{PATH}: {error}")),
@@ -36,7 +36,7 @@ pub fn read() -> Records {
     }
 }
 
-/// Writes the file: `new` records over old ones, those of runs only that there are.
+/// Writes the file. `new` records replace old ones, and records of runs that no longer exist are dropped.
 pub fn write(mut records: Records, new: Records, runs: &BTreeSet<String>) {
     records.extend(new);
     records.retain(|name, _| runs.contains(name));

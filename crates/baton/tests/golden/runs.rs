@@ -1,4 +1,4 @@
-//! The runs: experiments in `runs/`, each with its variants.
+//! The runs: the variants of the experiments in `runs/`.
 
 use baton_config::{Request, plan};
 use baton_sim::NoObserver;
@@ -6,17 +6,17 @@ use libtest_mimic::Failed;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// What gives the results of a run.
+/// Executes a run and returns its results.
 type Results = Box<dyn Fn() -> Result<Value, Failed> + Send>;
 
-/// A run.
+/// A run with its name.
 pub struct Run {
     /// `FILE/VARIANT`.
     pub name: String,
     pub results: Results,
 }
 
-/// Experiments, as `baton run` takes them.
+/// Names of the experiment files.
 const EXPERIMENTS: [&str; 15] = [
     "batching",
     "dcache",
@@ -35,7 +35,7 @@ const EXPERIMENTS: [&str; 15] = [
     "today",
 ];
 
-/// All runs.
+/// Returns all runs.
 pub fn all() -> Vec<Run> {
     EXPERIMENTS.into_iter().flat_map(of_experiment).collect()
 }

@@ -1,4 +1,5 @@
-//! What adapter and broker beside a kernel may still do when they are set up, and where they are found, with interfaces in namespaces of their own.
+//! The privileges that adapter and broker keep once they share an interface with the kernel, and the default paths of their sockets. The tests make
+//! network namespaces with interfaces.
 
 #[path = "../common/needs.rs"]
 mod needs;
@@ -12,11 +13,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Whatever has to come at all comes within this time, even where others use the machine.
+/// Longest wait for an event that must occur, even if the machine is busy.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
+/// The capabilities that the broker keeps: CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
 const OF_BROKER: u64 = 1 << 10 | 1 << 12 | 1 << 13 | 1 << 39;
-/// It listens for signals.
+/// The name of the thread that waits for signals, which keeps no capabilities.
 const WITHOUT: &str = "ctrl-c";
 
 fn main() {
@@ -69,7 +70,7 @@ fn each_thread_keeps_only_what_is_documented() {
             assert_eq!(thread.field("NoNewPrivs"), "1", "{thread:?}");
         }
     }
-    // They remove what they have made.
+    // Both remove their files when they end.
     adapter.end();
     broker.end();
     assert_eq!(fs::read_dir(&places).expect("a folder").count(), 0);
@@ -86,7 +87,7 @@ fn each_namespace_has_an_adapter_of_its_own() {
         let text = String::from_utf8_lossy(&stat.stdout);
         let pid = format!("\"pid\":{}", adapter.child.id());
         assert!(stat.status.success() && text.contains(&pid), "{stat:?}");
-        // By the path that is the default there.
+        // Without a path, the command uses the default path of the namespace.
         let restored = namespace.inside(&["restore", "--all"]);
         assert!(restored.status.success(), "{restored:?}");
     }
@@ -147,12 +148,12 @@ impl Namespace {
         about.expect("it was made").ino()
     }
 
-    /// The folder of its default paths.
+    /// Returns the folder of the default paths in the namespace.
     fn places(&self) -> String {
         format!("/run/baton-{}", self.number())
     }
 
-    /// Starts a daemon on its interface from outside, and waits until it says what is given.
+    /// Starts a daemon on the namespace's interface from outside, and waits until it prints a line that contains `says`.
     fn start(&self, arguments: &[&str], says: Option<&str>) -> Daemon {
         let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
         command.arg("live").args(arguments);
@@ -172,7 +173,7 @@ impl Namespace {
         command.args(arguments).output().expect("it starts")
     }
 
-    /// Runs a command outside of it, with the path of one of its sockets.
+    /// Runs a command outside of the namespace, with the path of a socket in the namespace's folder.
     fn run(&self, arguments: &[&str], socket: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
         command.arg("live").args(arguments);
@@ -191,16 +192,19 @@ impl Drop for Namespace {
 
 fn ip(arguments: &[&str]) {
     let status = Command::new("ip").args(arguments).status();
-    assert!(status.expect("ip").success(), "ip {arguments:?}");
+    assert!(
+        status.expect("ip is installed").success(),
+        "ip {arguments:?}"
+    );
 }
 
-/// A process whose words are heard; killed when dropped.
+/// A daemon whose output is read. It is killed when dropped.
 struct Daemon {
     child: Child,
     lines: Receiver<String>,
 }
 
-/// What the kernel says of a thread (proc_pid_status(5)).
+/// The status of a thread as the kernel reports it (proc_pid_status(5)).
 #[derive(Debug)]
 struct Thread(String);
 
@@ -208,7 +212,7 @@ impl Thread {
     fn field(&self, name: &str) -> &str {
         let mut lines = self.0.lines().filter_map(|line| line.split_once(':'));
         let found = lines.find(|(key, _)| *key == name);
-        found.expect("the kernel says so").1.trim()
+        found.expect("the kernel reports it").1.trim()
     }
 }
 
@@ -220,7 +224,7 @@ impl Daemon {
         let out = child.stderr.take().expect("it is piped");
         thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
-                // That nobody listens any more is no failure.
+                // The test may have dropped the receiver, which is not an error.
                 let _ = sender.send(line);
             }
         });
@@ -235,7 +239,7 @@ impl Daemon {
             match self.lines.recv_timeout(left) {
                 Ok(line) if line.contains(text) => return,
                 Ok(line) => heard.push(line),
-                Err(_) => panic!("it did not say {text:?}, but {heard:?}"),
+                Err(_) => panic!("no line with {text:?}, but {heard:?}"),
             }
         }
     }
@@ -244,7 +248,7 @@ impl Daemon {
         await_that(path, || fs::exists(path).unwrap_or_default());
     }
 
-    /// Its threads, when all have their filter.
+    /// Waits until all threads have a filter of system calls, and returns them.
     fn await_confined(&self) -> Vec<Thread> {
         let threads = || {
             let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id()));
@@ -264,7 +268,7 @@ impl Daemon {
     fn end(mut self) {
         let pid = self.child.id().to_string();
         let status = Command::new("kill").arg(pid).status();
-        assert!(status.expect("kill").success());
+        assert!(status.expect("kill is installed").success());
         let status = self.child.wait().expect("it was started");
         assert!(status.success(), "{status}");
     }
@@ -281,7 +285,7 @@ impl Drop for Daemon {
 fn await_that(what: &str, is_so: impl Fn() -> bool) {
     let limit = Instant::now() + TIMEOUT;
     while !is_so() {
-        assert!(Instant::now() < limit, "in vain: {what}");
+        assert!(Instant::now() < limit, "not within {TIMEOUT:?}: {what}");
         thread::sleep(Duration::from_millis(20));
     }
 }

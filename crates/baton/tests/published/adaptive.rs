@@ -1,4 +1,4 @@
-//! Adaptive batching beside none, for small files: in the book, but in no table of `baton reproduce` that a test affords.
+//! Adaptive batching compared with none, for small files. The book has the numbers, but `baton reproduce` takes too long to print them in a test.
 
 use crate::found::Found;
 use baton_bus::BatchingPolicy;
@@ -7,11 +7,12 @@ use baton_sim::config::WorkloadConfig;
 use baton_sim::{NoObserver, run};
 use baton_workload::FixedSpec;
 
-/// Seeds, and replies before measurement and measured with each.
+/// Number of seeds.
 const SEEDS: u64 = 60;
+/// Number of replies before measurement, and of measured ones, for each seed.
 const REPLIES: (u64, u64) = (100, 500);
 
-/// Response time and crossings over the baseline's, with one and with five connections.
+/// Returns response time and crossings as ratios to those without batching, for one and for five connections.
 pub fn beside_none() -> Vec<Found> {
     let of = |connections| {
         let (time, crossings) = sums(connections, BatchingPolicy::Adaptive);
@@ -29,11 +30,11 @@ pub fn beside_none() -> Vec<Found> {
     [1, 5].into_iter().flat_map(of).collect()
 }
 
-/// Mean response times and crossings for a reply, over all seeds.
+/// Returns the mean response time and the mean crossings per reply, each summed over all seeds.
 fn sums(connections: u32, policy: BatchingPolicy) -> (f64, f64) {
     let (mut time, mut crossings) = (0.0, 0.0);
     for seed in 1..=SEEDS {
-        let mut experiment = profile("batching").expect("the profile is sound");
+        let mut experiment = profile("batching").expect("the profile is valid");
         experiment.run.warmup_responses = Some(REPLIES.0);
         experiment.run.measured_responses = Some(REPLIES.1);
         experiment.run.seed = seed;
@@ -42,7 +43,7 @@ fn sums(connections: u32, policy: BatchingPolicy) -> (f64, f64) {
         let offload = &mut experiment.offload;
         offload.host.interface.batching.policy = policy;
         offload.adapter.interface.batching.policy = policy;
-        let results = run(&experiment, "", &[], &mut NoObserver).expect("a run that goes well");
+        let results = run(&experiment, "", &[], &mut NoObserver).expect("the run succeeds");
         time += results.clients.first_byte_ms.mean.expect("responses");
         crossings += results.crossings_per_response();
     }

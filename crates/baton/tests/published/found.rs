@@ -1,16 +1,16 @@
-//! What `baton` prints for machines, as configurations with metrics.
+//! Reads configurations with metrics from the JSON that `baton` writes.
 
 use crate::common::Workbench;
 use serde_json::Value;
 
-/// A metric of a configuration.
+/// The value of a metric for a configuration.
 pub struct Found {
     pub config: String,
     pub metric: String,
     pub value: f64,
 }
 
-/// Runs `baton reproduce` with these arguments.
+/// Runs `baton reproduce` with these arguments, and returns its simulated numbers.
 pub fn reproduced(arguments: &[&str]) -> Vec<Found> {
     let bench = Workbench::new();
     let arguments = [&["reproduce"], arguments, &["--json", "out.json"]].concat();
@@ -28,7 +28,7 @@ pub fn reproduced(arguments: &[&str]) -> Vec<Found> {
     rows.iter().map(found).collect()
 }
 
-/// The results of `baton run combinations`.
+/// Returns the results of `baton run combinations`.
 pub fn combined(json: &str) -> Vec<Found> {
     let document = parse(json);
     let runs = document["runs"].as_array().expect("runs");
@@ -56,7 +56,7 @@ pub fn combined(json: &str) -> Vec<Found> {
             metric: metric.to_owned(),
             value,
         };
-        // Only where there is one: a connection on the host, a cache.
+        // Only runs with connections on the host have a send delay, and only runs with a cache have hits.
         let delay = run["nic"]["send_delay_us"]["p50"].as_f64();
         let delay = delay.map(|delay| ("send_delay_median_us", delay));
         let cache = run["nics"][0]["cache"].as_object();
@@ -78,5 +78,5 @@ fn number(value: &Value) -> f64 {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().expect("a text").to_owned()
+    value.as_str().expect("a string").to_owned()
 }

@@ -1,8 +1,8 @@
-//! What the book publishes of the simulator: the papers' experiments as `baton` runs them, the numbers that come out, those that the book has,
-//! and how far they are from the papers'.
+//! The numbers of the simulator that the book publishes: runs the experiments of the papers, and compares the results with the numbers in the book
+//! and in the papers.
 //!
-//! The tables beside this file say all of it; see `table.rs` for how. A number that moves is changed there and in docs on purpose, in a
-//! commit that says why.
+//! The tables in this folder have all expected numbers; `table.rs` explains them. If a number changes on purpose, change it in the table and in the
+//! book, in a commit that says why.
 
 mod adaptive;
 #[path = "../common/mod.rs"]
@@ -15,7 +15,7 @@ mod table;
 use common::Workbench;
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// The excerpt of the World Cup log that the book's numbers are from.
+/// The excerpt of the World Cup log with which the numbers in the book were measured.
 const WORLD_CUP: &str = "worldcup98_day6_sample200k.csv.xz";
 
 const HANDOFF: &str = include_str!("handoff-table1.md");
@@ -40,7 +40,7 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-/// Table 1 of the handoff papers.
+/// Returns the test of Table 1 of the handoff papers.
 fn handoff() -> Trial {
     with_log("handoff-table1", |log| {
         let mut found = found::reproduced(&["handoff-table1", "--log", log]);
@@ -53,7 +53,7 @@ fn handoff() -> Trial {
     })
 }
 
-/// What needs the excerpt of the World Cup log is skipped without it.
+/// Returns a test that needs the excerpt of the World Cup log, and is ignored without it.
 fn with_log(name: &str, run: impl FnOnce(&str) -> Result<(), Failed> + Send + 'static) -> Trial {
     let run = || run(&excerpts::path(WORLD_CUP).display().to_string());
     let missing = excerpts::missing(&[WORLD_CUP]);
@@ -62,7 +62,7 @@ fn with_log(name: &str, run: impl FnOnce(&str) -> Result<(), Failed> + Send + 's
         .with_kind(missing.unwrap_or_default())
 }
 
-/// Handoff and full offload, on the server of the handoff papers.
+/// Compares handoff and full offload on the server of the handoff papers.
 fn combinations() -> Result<(), Failed> {
     let bench = Workbench::new();
     bench
@@ -71,7 +71,7 @@ fn combinations() -> Result<(), Failed> {
     table::compare(COMBINATIONS, &found::combined(&bench.read("out.json")))
 }
 
-/// What a command prints of which the name says all.
+/// Returns the test of a reproduction that needs no arguments besides its name.
 fn reproduction((name, rows): (&'static str, &'static str)) -> Trial {
     Trial::test(name, move || {
         table::compare(rows, &found::reproduced(&[name]))
@@ -83,7 +83,7 @@ fn batching() -> Result<(), Failed> {
     table::compare(BATCHING, &found)
 }
 
-/// A study by the name that the section has.
+/// Returns the test of a batching study, whose name is the heading of the section.
 fn study((name, rows): (&'static str, &'static str)) -> Trial {
     Trial::test(format!("batching/{name}"), move || {
         let short = ["--seeds", "1", "--responses", "40"];

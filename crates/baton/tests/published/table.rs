@@ -1,25 +1,25 @@
-//! Tables of what is to come out: `| configuration | metric | here | docs | published |`.
+//! Tables of expected numbers: `| configuration | metric | here | docs | published |`.
 //!
-//! `here` is what this test's runs give, which are the same bits each time: within 0.5 %. Beside the book's and the published numbers stands
-//! how far the run may be from them, `23,031 ± 7 %`, or `0 ± 5` in the number's own unit; of the book's, without that, 0.5 %. What is written
-//! is rounded, so half of its last digit is allowed besides. `-` is nothing. Of a configuration with the settings behind it in brackets, only
-//! what is before these has to be named.
+//! `here` is the result of this test's run, `docs` the number in the book, and `published` that of the paper. A number may state how far the run may
+//! be from it, as in `23,031 ± 7 %`, or `0 ± 5` in the unit of the number. Otherwise, the tolerance is 0.5 %, because a run gives the same bits each
+//! time. As numbers in a table are rounded, half of their last digit is allowed in addition. `-` means that there is no number. If the name of a
+//! configuration ends with settings in brackets, the table may leave these out.
 
 use crate::found::Found;
 use libtest_mimic::Failed;
 
-/// How far a deterministic simulation may move before somebody should look.
+/// The tolerance of numbers that state none: a deterministic simulation changes only if its code does.
 const SAME: &str = "0.5 %";
 
-/// Sees that everything in the table came out.
+/// Checks all numbers in the table against the results.
 pub fn compare(table: &str, found: &[Found]) -> Result<(), Failed> {
     let mut wrong = Vec::new();
     for row in rows(table) {
         let [config, metric, numbers @ ..] = &row[..] else {
-            panic!("a row of five columns: {row:?}");
+            panic!("expected five columns: {row:?}");
         };
         let value = value_of(found, config, metric);
-        let value = value.ok_or_else(|| format!("{config}: no {metric} came out"))?;
+        let value = value.ok_or_else(|| format!("{config}: there is no {metric}"))?;
         for (cell, source) in numbers.iter().zip(["here", "docs", "published"]) {
             if !is_within(cell, value) {
                 wrong.push(format!("{config}, {metric}: {value}, {source} {cell}"));
@@ -45,13 +45,13 @@ fn value_of(found: &[Found], config: &str, metric: &str) -> Option<f64> {
     found.map(|found| found.value)
 }
 
-/// The parts of a table under headings, by their headings.
+/// Returns the sections of a file, each with its heading.
 pub fn sections(tables: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let parts = tables.split("\n## ").skip(1);
     parts.map(|part| part.split_once('\n').expect("rows under a heading"))
 }
 
-/// The rows of a table below its head.
+/// Returns the rows of all tables, without their headers.
 fn rows(table: &str) -> impl Iterator<Item = Vec<&str>> {
     let is_row = |line: &&str| line.starts_with('|') && !line.starts_with("|---");
     let cells = |line| {
@@ -62,7 +62,7 @@ fn rows(table: &str) -> impl Iterator<Item = Vec<&str>> {
     rows.filter(|cells: &Vec<&str>| cells[0] != "configuration")
 }
 
-/// Whether a value is what a cell says.
+/// Returns whether a value agrees with a cell.
 fn is_within(cell: &str, value: f64) -> bool {
     if cell == "-" {
         return true;
@@ -75,7 +75,7 @@ fn is_within(cell: &str, value: f64) -> bool {
         Some(percent) => expected.abs() * number(percent) / 100.0,
         None => number(tolerance),
     };
-    // The last digit of a decimal fraction may be wrong in binary.
+    // Decimal fractions are not exact in binary.
     (value - expected).abs() <= allowed + rounding + 1e-9
 }
 
@@ -83,5 +83,5 @@ fn number(text: &str) -> f64 {
     let digits = text.replace(',', "");
     digits
         .parse()
-        .unwrap_or_else(|_| panic!("{text:?} is no number"))
+        .unwrap_or_else(|_| panic!("{text:?} is not a number"))
 }
