@@ -1,19 +1,20 @@
-//! Draws what `./e2e --bench-handoff` has printed of one server: the time of its core a request, of what it is in the kernel with its offloads on.
+//! Draws the output of `./e2e --bench-handoff` for one server: the time that its core spends on a request, as a share of the time in the kernel with
+//! its offloads on.
 //!
 //! `cargo run -p baton-report --example handoff_cost docs/src/handoff_cost.txt nginx docs/src/handoff_cost.svg`
 
 use baton_report::figure::{Figure, GroupPanel, GroupSeries, Groups, Size};
 use std::fs;
 
-/// A line of the table.
+/// A row of the table.
 struct Row<'a> {
     file: &'a str,
     connections: &'a str,
-    /// Of each system, in the order of the table, microseconds a request.
+    /// Microseconds per request on each system, in the order of the table.
     costs: Vec<f64>,
 }
 
-/// The systems beside the first one, to which they are compared.
+/// The systems after the first one, with which they are compared.
 const SYSTEMS: [&str; 2] = ["kernel, its offloads off", "handed off to an adapter"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

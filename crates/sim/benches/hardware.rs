@@ -1,4 +1,4 @@
-//! Speed of the hardware models: line touches a second over connection counts, and events a second over events pending.
+//! Speed of the hardware models: line touches per second over the number of connections, and events per second over the number of pending events.
 
 use std::hint::black_box;
 
@@ -9,10 +9,10 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// Line touches of one packet: 20 of its connection, 12 of hot kernel data, 48 of a copied stream, 4 of descriptors.
+/// Cache lines that a packet touches: 20 of its connection, 12 of hot kernel data, 48 of a copied stream, 4 of descriptors.
 const TOUCHES: u64 = 84;
 
-/// Touches what one packet after the other would.
+/// Touches the cache lines that packets would touch, one packet after the other.
 struct Packets {
     memory: MemoryHierarchy,
     order: Vec<u64>,
@@ -23,8 +23,7 @@ struct Packets {
 
 impl Packets {
     fn new(connections: u64) -> Self {
-        let memory =
-            MemoryHierarchy::new(&MemoryConfig::default()).expect("the default can be built");
+        let memory = MemoryHierarchy::new(&MemoryConfig::default()).expect("the default is valid");
         let mut generator = Pcg64::seed_from_u64(1);
         let order = (0..1 << 16)
             .map(|_| generator.random_range(0..connections))
@@ -68,8 +67,7 @@ fn hierarchy(criterion: &mut Criterion) {
         });
     }
 
-    let mut memory =
-        MemoryHierarchy::new(&MemoryConfig::default()).expect("the default can be built");
+    let mut memory = MemoryHierarchy::new(&MemoryConfig::default()).expect("the default is valid");
     group.throughput(Throughput::Elements(20 + 12 + 4));
     group.bench_function("l1_hits", |bencher| {
         bencher.iter(|| {
@@ -90,7 +88,7 @@ fn hierarchy(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The hold model: take the earliest event, add another, with the delays of packets (mostly), links and timers.
+/// The hold model: repeatedly removes the earliest event and adds another one, mostly with the delay of a packet, and sometimes of a link or a timer.
 fn event_queue(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("event_queue");
     group.throughput(Throughput::Elements(1));
@@ -110,7 +108,7 @@ fn event_queue(criterion: &mut Criterion) {
         let mut next = 0;
         group.bench_function(BenchmarkId::new("hold", pending), |bencher| {
             bencher.iter(|| {
-                let (now, event) = queue.pop().expect("as many as before");
+                let (now, event) = queue.pop().expect("the number of events is constant");
                 next = (next + 1) % delays.len();
                 queue.push(now + delays[next], event);
             });

@@ -15,9 +15,9 @@ use criterion::{
 use std::time::{Duration, Instant};
 
 const PACKETS: u64 = 100_000;
-/// Packets between two looks at the clock where shares are taken: few, as the best of many rounds counts.
+/// Packets in one timed piece of [`shares`]. There are few, because only the fastest of many pieces counts.
 const SLICE: u64 = 20_000;
-/// Rounds that shares are taken from.
+/// Timed pieces of each machine in [`shares`].
 const ROUNDS: u32 = 100;
 
 fn experiment(connections: u32, offloaded: u32, cost_models: bool) -> Experiment {
@@ -33,15 +33,15 @@ fn experiment(connections: u32, offloaded: u32, cost_models: bool) -> Experiment
 }
 
 fn warm_machine(experiment: &Experiment) -> Machine {
-    let (load, _) =
-        load_workload(experiment, &Logs::new(), &|| false).expect("the load is made, not read");
+    let (load, _) = load_workload(experiment, &Logs::new(), &|| false)
+        .expect("the load is generated, not read from a file");
     let mut machine = Machine::builder(experiment)
         .load(load)
         .build()
         .expect("the experiment is valid");
     machine
         .run_until(Length::Packets(100_000), &mut NoObserver)
-        .expect("nothing is violated");
+        .expect("no invariant is violated");
     machine
 }
 
@@ -53,7 +53,7 @@ fn bench_packets(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, experimen
                 let until = Length::Packets(machine.packets() + PACKETS);
                 machine
                     .run_until(until, &mut NoObserver)
-                    .expect("nothing is violated");
+                    .expect("no invariant is violated");
                 machine
             },
             BatchSize::PerIteration,
@@ -79,10 +79,10 @@ fn packets_per_second(c: &mut Criterion) {
     group.finish();
 }
 
-/// What an interconnect that takes time and data caches on the NICs are compared with: the first of each list has neither.
+/// A machine with its name. In a list of them, the first one has an ideal interconnect and no data cache, and the others are compared with it.
 type Compared = (&'static str, Experiment);
 
-/// The same load as above.
+/// Returns machines with one NIC and the load of [`packets_per_second`].
 fn one_nic() -> Vec<Compared> {
     [
         ("ideal", "ideal", 0),
@@ -101,7 +101,7 @@ fn one_nic() -> Vec<Compared> {
     .into()
 }
 
-/// The server of the paper on data caching with a log like NASA's: two NICs read piece by piece over a PCI bus that is full.
+/// Returns variants of the server of the data-caching paper with a log like NASA's: two NICs read piece by piece over a saturated PCI bus.
 fn two_nics() -> Vec<Compared> {
     [
         ("dcache-2002 on an ideal bus", true, 0),
@@ -126,7 +126,7 @@ fn two_nics() -> Vec<Compared> {
     .into()
 }
 
-/// An interconnect that takes time and data caches on the NICs, beside the same server without them.
+/// Measures the cost of simulating an interconnect that takes time, and data caches on the NICs.
 fn interconnect_and_cache(c: &mut Criterion) {
     let mut group = c.benchmark_group("interconnect");
     group
@@ -138,8 +138,8 @@ fn interconnect_and_cache(c: &mut Criterion) {
     group.finish();
 }
 
-/// Prints what share of its speed the simulator keeps with interconnect and cache. Rounds alternate between the machines and the
-/// best of each counts, so the shares mean something even where other programs run.
+/// Prints the share of its speed that the simulator keeps with an interconnect and a cache. It times the machines in turn and uses the fastest piece
+/// of each, so that other programs hardly affect the shares.
 fn shares(_: &mut Criterion) {
     for compared in [one_nic(), two_nics()] {
         let mut machines: Vec<_> = compared
@@ -152,7 +152,7 @@ fn shares(_: &mut Criterion) {
                 let started = Instant::now();
                 machine
                     .run_until(until, &mut NoObserver)
-                    .expect("nothing is violated");
+                    .expect("no invariant is violated");
                 *best = started.elapsed().min(*best);
             }
         }

@@ -1,11 +1,11 @@
-//! A rule of batching of one's own, on a machine whose adapter has all of TCP: `cargo run --release -p baton-sim --example batching`.
+//! A custom batching rule, on a machine whose adapter runs all of TCP: `cargo run --release -p baton-sim --example batching`.
 
 use baton_bus::{BatchingRule, Urgency};
 use baton_sim::config::{EstablishedBy, Experiment};
 use baton_sim::{Machine, NoObserver, RunError};
 use baton_wire::{Span, Time};
 
-/// What somebody waits for goes at once, everything else after a millisecond.
+/// Transfers a descriptor immediately if somebody waits for it, and within a millisecond otherwise.
 #[derive(Debug, Default)]
 struct Awaited(Option<Time>);
 

@@ -1,10 +1,10 @@
-//! A congestion controller of one's own, on the server: `cargo run --release -p baton-sim --example congestion_controller`.
+//! A custom congestion controller on the server: `cargo run --release -p baton-sim --example congestion_controller`.
 
 use baton_sim::config::Experiment;
 use baton_sim::{Machine, NoObserver, RunError};
 use baton_tcp::{Ack, Acked, Congestion, Controller, Custom, Loss, Needs, Window};
 
-/// What the fastest delivery seen carries in 20 ms, or ten segments; a little less after each loss.
+/// Sets the window to the bytes that the highest delivery rate so far carries in 20 ms, but to at least ten segments, and reduces it after each loss.
 #[derive(Clone, Debug, Default)]
 struct Delivered(u32);
 
@@ -21,7 +21,7 @@ impl Controller for Delivered {
         u32::MAX
     }
     fn on_growth(&mut self, _window: Window, _acked: &Acked) -> u32 {
-        0 // Not asked: the window is this controller's own.
+        0 // Never called, because this controller sets the window itself.
     }
     fn window(&self) -> u32 {
         self.0.max(14_600)

@@ -1,10 +1,10 @@
-//! Load control of one's own: `cargo run --release -p baton-sim --example load_control`.
+//! Custom load control: `cargo run --release -p baton-sim --example load_control`.
 
 use baton_nic::{Governor, Load};
 use baton_sim::config::Experiment;
 use baton_sim::{Machine, NoObserver, RunError};
 
-/// Soft_Limit rises by one while the queue is short, and is halved when it is long.
+/// Raises Soft_Limit by one while the queue is short, and halves it when the queue is long.
 #[derive(Debug)]
 struct Halving(u32);
 

@@ -1,10 +1,10 @@
-//! A replacement policy of one's own in the NICs' caches: `cargo run --release -p baton-sim --example replacement`.
+//! A custom replacement policy in the NICs' caches: `cargo run --release -p baton-sim --example replacement`.
 
 use baton_cache::Replacement;
 use baton_sim::config::Experiment;
 use baton_sim::{Machine, NoObserver, RunError};
 
-/// The newest block goes: right for files that are read in a circle.
+/// Evicts the newest block, which is best if files are read cyclically.
 #[derive(Debug, Default)]
 struct Newest(Vec<u32>);
 

@@ -1,10 +1,10 @@
-//! A scheduler of one's own beside the paper's, on the same machine and load: `cargo run --release -p baton-sim --example scheduler`.
+//! A custom scheduler compared with the paper's, on the same machine and load: `cargo run --release -p baton-sim --example scheduler`.
 
 use baton_nic::{Heads, Schedule, Scheduler, Source};
 use baton_sim::config::Experiment;
 use baton_sim::{Machine, NoObserver, RunError};
 
-/// Packets of connections on the NIC go before all others.
+/// Processes packets of connections on the NIC before all others.
 #[derive(Clone, Debug)]
 struct NicFirst;
 

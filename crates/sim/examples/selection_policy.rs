@@ -1,10 +1,10 @@
-//! A selection policy of one's own beside a published one, on the same machine and load: `cargo run --release --example selection_policy`.
+//! A custom selection policy compared with a published one, on the same machine and load: `cargo run --release --example selection_policy`.
 
 use baton_host::{Decision, Selection, View};
 use baton_sim::config::Experiment;
 use baton_sim::{Machine, NoObserver, RunError};
 
-/// Hands off what still has much to send.
+/// Hands off connections that have many bytes to send.
 #[derive(Debug)]
 struct Backlog(u32);
 

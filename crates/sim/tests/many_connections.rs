@@ -1,4 +1,4 @@
-//! Memory use with a hundred thousand concurrent connections. A test binary of its own, since its peak is measured.
+//! Memory use with a hundred thousand concurrent connections. The test has a separate program because it measures the peak of the process.
 
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::{NoObserver, run};
@@ -6,11 +6,11 @@ use baton_workload::FixedSpec;
 
 /// Returns the peak resident memory of this process, in KiB.
 fn peak_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has this file");
     let line = status
         .lines()
         .find(|line| line.starts_with("VmHWM:"))
-        .expect("the peak is told");
+        .expect("Linux reports the peak");
     let number = line.split_whitespace().nth(1).expect("a number");
     number.parse().expect("a number")
 }

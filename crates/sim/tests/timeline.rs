@@ -1,4 +1,4 @@
-//! Reads timelines back: they agree with the results, and writing them does not change a run.
+//! Reads timelines: they agree with the results of the run, and writing them does not change the run.
 
 use baton_bus::interconnect::InterconnectConfig;
 use baton_sim::config::{Experiment, WorkloadConfig};
@@ -76,7 +76,7 @@ fn run(experiment: &Experiment, name: &str, sampling: Sampling) -> Result<Writte
     Ok(Written {
         results: results?,
         bytes,
-        summary: observed.0.expect("it was told"),
+        summary: observed.0.expect("the observer received it"),
     })
 }
 
@@ -131,7 +131,7 @@ fn spans_agree_with_the_results() {
         .filter(|moment| moment.name == "interrupt");
     let interrupts: u64 = interrupts.map(|moment| moment.number("count")).sum();
     assert_eq!(interrupts, results.host.interrupts);
-    // A cycle is 500 ps, and an instruction of the NIC 10 ns. Spans have these lengths, rounded down to a nanosecond.
+    // A cycle of the host takes 500 ps, and an instruction of the NIC 10 ns. The lengths of spans follow from these, rounded down to a nanosecond.
     for (process, what, ps) in [("host", "cycles", 500), ("NIC 0", "instructions", 10_000)] {
         let spans = read.spans_on(process, "processor");
         let (mut ns, mut work) = (0, 0);
@@ -324,7 +324,7 @@ fn a_size_limit_is_kept_and_omissions_are_reported() {
     assert!(part.len() > 1_000 && (before..whole.len()).contains(&part.len()));
     assert_eq!(part, whole[..part.len()]);
     let last = read.counter("host", "free mbufs").last().expect("values");
-    assert!(last.0 > since, "{last:?} is later than {since}");
+    assert!(last.0 > since, "{last:?} is not later than {since}");
 }
 
 #[test]

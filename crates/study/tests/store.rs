@@ -1,4 +1,4 @@
-//! A store keeps what is put into it, once, whoever works there and however they end.
+//! A store keeps each result exactly once, whatever processes use it and however they end.
 
 use baton_study::{
     Claim, Digest, Ended, Head, Key, Outcome, Patience, Status, Store, StoreError, Study, StudyRun,
@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
-/// Signs of life come quickly, and are not waited for long.
+/// Short times between signs of life, and until a process counts as dead.
 const HASTY: Patience = Patience {
     renew_every: Duration::from_millis(10),
     dead_after: Duration::from_millis(200),
@@ -29,7 +29,7 @@ fn key(number: usize) -> Key {
     Digest::new().part(&number.to_le_bytes()).key()
 }
 
-/// What a run says that failed: no results, but kept as any other.
+/// Returns the outcome of a run that failed. It has no results, but the store keeps it like any other.
 fn outcome(number: usize) -> Outcome {
     Outcome::Failed(format!("run {number}"))
 }
@@ -37,7 +37,7 @@ fn outcome(number: usize) -> Outcome {
 fn put(store: &Store, number: usize) {
     let outcome = outcome(number);
     let head = Head::new(key(number), "test", 0.5, &outcome);
-    store.put(&head, &outcome).expect("is kept");
+    store.put(&head, &outcome).expect("it can be stored");
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -64,13 +64,13 @@ fn several_processes_do_each_run_once() {
             thread::sleep(Duration::from_micros(200));
             Ok::<Outcome, StoreError>(outcome(number))
         };
-        carry_out(&store, &keys, "test", 2, &|| false, &run).expect("all is done")
+        carry_out(&store, &keys, "test", 2, &|| false, &run).expect("all runs are done")
     };
     let done = thread::scope(|scope| {
         let processes: Vec<_> = (0..3).map(|_| scope.spawn(process)).collect();
         let done = processes
             .into_iter()
-            .map(|process| process.join().expect("ends"));
+            .map(|process| process.join().expect("the thread ends"));
         done.collect::<Vec<usize>>()
     });
     assert!(times.iter().all(|times| times.load(Ordering::Relaxed) == 1));
@@ -100,7 +100,7 @@ fn runs_of_a_dead_process_are_taken_over_at_once() {
         (workers.len(), workers[0].lives, workers[0].runs.as_slice()),
         (1, true, &[key(1)][..])
     );
-    // Its lease stays behind, and nobody holds its lock.
+    // The lease of the dead process remains, but no process holds its lock.
     std::mem::forget(lease);
     drop(dead);
     let taken = other.claim(key(1)).expect("can be claimed");
@@ -108,11 +108,11 @@ fn runs_of_a_dead_process_are_taken_over_at_once() {
     let third = open(&folder);
     assert!(
         matches!(third.claim(key(1)), Ok(Claim::Held(_))),
-        "whoever takes it over holds it"
+        "the process that took the run over holds it"
     );
     put(&other, 1);
     let Claim::Mine(lease) = taken else {
-        unreachable!("it is")
+        unreachable!("the claim succeeded")
     };
     lease.end().expect("can be ended");
     assert!(matches!(third.claim(key(1)), Ok(Claim::Done)));
@@ -137,11 +137,12 @@ fn a_process_on_another_host_is_alive_while_it_updates_its_file() {
     let file = File::options().write(true).open(&lease).expect("a file");
     for _ in 0..8 {
         let Ok(Claim::Held(owner)) = store.claim(key(1)) else {
-            panic!("it shows that it lives")
+            panic!("the other process is alive")
         };
         assert_eq!(owner.host, "far");
         thread::sleep(HASTY.dead_after / 4);
-        file.set_modified(SystemTime::now()).expect("is touched");
+        file.set_modified(SystemTime::now())
+            .expect("the time can be set");
     }
     assert!(matches!(store.claim(key(1)), Ok(Claim::Held(_))));
     thread::sleep(HASTY.dead_after * 2);
@@ -207,13 +208,13 @@ fn study(name: &str, runs: std::ops::Range<usize>) -> Study {
 fn results_of_several_folders_are_merged() {
     let (here, there) = (folder(), folder());
     let (ours, theirs) = (open(&here), open(&there));
-    study("s", 0..6).save(&theirs).expect("is kept");
+    study("s", 0..6).save(&theirs).expect("it can be stored");
     (0..4).for_each(|number| put(&ours, number));
     (2..6).for_each(|number| put(&theirs, number));
     let odd = Outcome::Failed("another reason".to_owned());
     theirs
         .put(&Head::new(key(3), "test", 1.0, &odd), &odd)
-        .expect("is kept");
+        .expect("it can be stored");
     let merged = merge(there.path(), &ours).expect("can be merged");
     assert_eq!((merged.new, merged.same, merged.studies), (2, 1, 1));
     assert_eq!(merged.different, [key(3)]);
@@ -233,7 +234,7 @@ fn results_of_several_folders_are_merged() {
 fn runs_that_no_study_uses_can_be_removed() {
     let folder = folder();
     let store = open(&folder);
-    study("s", 0..3).save(&store).expect("is kept");
+    study("s", 0..3).save(&store).expect("it can be stored");
     (0..5).for_each(|number| put(&store, number));
     let dead = open(&folder);
     std::mem::forget(dead.claim(key(9)));
@@ -260,7 +261,7 @@ fn runs_that_no_study_uses_can_be_removed() {
 fn a_folder_with_other_content_is_refused() {
     let folder = folder();
     fs::write(folder.path().join("mine.txt"), "x").expect("a file");
-    let refused = Store::open(folder.path(), HASTY).expect_err("it is no store");
+    let refused = Store::open(folder.path(), HASTY).expect_err("the folder is not a store");
     assert!(
         refused
             .to_string()
@@ -268,7 +269,7 @@ fn a_folder_with_other_content_is_refused() {
         "{refused}"
     );
     assert_eq!(names(folder.path()), ["mine.txt"]);
-    let missing = Store::check(&folder.path().join("none")).expect_err("it is not there");
+    let missing = Store::check(&folder.path().join("none")).expect_err("the folder does not exist");
     assert!(
         missing.to_string().contains("there is no such folder"),
         "{missing}"

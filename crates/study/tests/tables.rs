@@ -1,4 +1,4 @@
-//! Tables have the columns that are documented, and in both forms the same; results are written with all their names.
+//! Tables have the documented columns, and the same content as CSV and Parquet. Results list all names, even of counts that are 0.
 
 use baton_sim::NoObserver;
 use baton_sim::config::{Experiment, WorkloadConfig};
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// A run of a few packets.
+/// Returns an experiment with few packets.
 fn experiment(mips: u32) -> Experiment {
     let fixed = serde_json::json!({"kind": "fixed", "bytes": 4000, "requests": 3});
     let mut experiment = Experiment {
@@ -28,7 +28,7 @@ fn workload(json: serde_json::Value) -> WorkloadConfig {
     serde_json::from_value(json).expect("a workload")
 }
 
-/// Two runs that are measured and one that failed.
+/// Returns a store and a study with two measured runs and one that failed.
 fn filled(folder: &Path) -> (Store, Study) {
     let store = Store::open(folder, Patience::default()).expect("a store");
     let mut inputs = Inputs::load(&store);
@@ -44,7 +44,7 @@ fn filled(folder: &Path) -> (Store, Study) {
             }
         };
         let head = Head::new(key, "program", 0.1, &outcome);
-        store.put(&head, &outcome).expect("is kept");
+        store.put(&head, &outcome).expect("it can be stored");
         runs.push(StudyRun {
             key,
             variant: None,
@@ -104,7 +104,7 @@ fn every_run_has_every_column() {
             .position(|column| *column == name)
             .expect("a column")
     };
-    // The text with a comma is quoted, and two cells here.
+    // The quoted text that contains a comma counts as two cells here.
     let measured = cells(lines[1]);
     let packets: u64 = measured[place("packets") + 1]
         .parse()
@@ -139,7 +139,7 @@ fn metrics_match_the_recorded_list() {
     let gone: Vec<&str> = gone.collect();
     assert!(
         !is_same_version || gone.is_empty(),
-        "another version is needed, without {gone:?}"
+        "the columns {gone:?} were removed, which needs a new version"
     );
     if std::env::var_os("BATON_RECORD").is_some() {
         fs::write(&path, &text).expect("can be written");
@@ -185,7 +185,7 @@ fn a_key_covers_everything_that_decides_a_result() {
         let mut inputs = Inputs::load(&store);
         let key = identify(&mut experiment, sources, &mut inputs).expect("a key");
         assert_eq!(experiment.name, key.short());
-        inputs.save().expect("is kept");
+        inputs.save().expect("it can be stored");
         key
     };
     let first = key(experiment(200), "a");
@@ -202,7 +202,7 @@ fn a_key_covers_everything_that_decides_a_result() {
         key(experiment(200), "b"),
     ];
     assert!(others.iter().all(|other| *other != first));
-    // A log is what it holds, wherever it lies.
+    // The key depends on the content of a log, not on its path.
     let on_log = |name: &str, text: &str| {
         let path = folder.path().join(name);
         fs::write(&path, text).expect("a file");
@@ -246,11 +246,14 @@ fn parquet_has_what_csv_has() {
             .iter()
             .map(|column| column.name().to_owned())
             .collect();
-        assert_eq!(csv.headers().expect("a head"), head);
+        assert_eq!(csv.headers().expect("a header"), head);
         let mut rows = file.get_row_iter(None).expect("rows");
         for record in csv.records() {
             let record = record.expect("a row");
-            let row = rows.next().expect("as many rows").expect("a row");
+            let row = rows
+                .next()
+                .expect("the same number of rows")
+                .expect("a row");
             for ((text, (_, field)), column) in
                 record.iter().zip(row.get_column_iter()).zip(&columns)
             {
@@ -272,7 +275,7 @@ fn parquet_has_what_csv_has() {
     }
 }
 
-/// A wire that loses everything: nothing is measured, and nothing is said to be 0 that was not.
+/// If the wire loses everything, nothing can be measured. The results then have null, and not 0, for what was not measured.
 #[test]
 fn a_run_without_measurements_has_all_columns_but_no_numbers() {
     let mut experiment = experiment(400);

@@ -1,4 +1,4 @@
-//! How fast locality is measured: references (blocks) a second, for curves over all sizes and for single caches.
+//! Speed of the analysis of locality: references (blocks) per second, for curves over all sizes and for single caches.
 
 use baton_cache::{AdmissionConfig, ByteBound, ReplacementConfig};
 use baton_workload::analyse::{BlockString, hit_bytes, lru_hit_bytes};
@@ -6,7 +6,7 @@ use baton_workload::{Preset, SessionRule, Sessions};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 
-/// Slots of caches of 64 KB to 1 GB of 4 KB blocks.
+/// Number of 4 KB blocks in caches of 64 KB to 1 GB.
 const SLOTS: [u32; 15] = {
     let mut slots = [16; 15];
     let mut i = 1;
@@ -17,7 +17,7 @@ const SLOTS: [u32; 15] = {
     slots
 };
 
-/// All references of a generated log to one cache.
+/// Returns all references of a generated log, as one cache sees them.
 fn string(preset: Preset) -> BlockString {
     let log = preset.spec().generate(1, preset.requests());
     let log = log.expect("presets pass their own check");
@@ -26,7 +26,8 @@ fn string(preset: Preset) -> BlockString {
     strings.expect("4096 is a power of two").swap_remove(0)
 }
 
-/// World Cup-like references (0.4 million) and those of a delivery network (9.6 million to 5 million blocks).
+/// Uses a log like that of the World Cup (0.4 million references) and one like that of a delivery network (9.6 million references to 5 million
+/// blocks).
 fn lru_of_all_sizes(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("LRU, all sizes");
     group.sample_size(10);

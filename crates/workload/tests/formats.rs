@@ -1,10 +1,10 @@
-//! Reads lines of each format as servers write them, unusual ones included. The format is named only if it cannot be detected.
+//! Reads lines of each format as servers write them, including unusual ones. The tests name a format only if it cannot be detected.
 
 use baton_workload::Log;
 use baton_workload::log::{Format, FormatSpec, LogError, Method, ReadOptions, SkipReason};
 use std::path::Path;
 
-/// What is read of a request: seconds since 1970 (a fraction cut off), client, method, URL, status, bytes.
+/// The fields of a request: whole seconds since 1970, client, method, URL, status, bytes.
 type Row<'a> = (u64, &'a str, Method, &'a str, u16, u64);
 
 fn try_read(text: &[u8], format: Option<&str>) -> Result<Log, LogError> {
@@ -29,7 +29,7 @@ fn text(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).expect("UTF-8")
 }
 
-/// The log has this format and these requests, and nothing was skipped.
+/// Asserts that the log has this format and these requests, and that no line was skipped.
 #[track_caller]
 fn assert_rows(log: &Log, format: Format, expected: &[Row<'_>]) {
     assert_eq!(log.format, format);
@@ -201,7 +201,7 @@ fn haproxy_http() {
     ];
     assert_rows(&log, Format::Haproxy, &rows);
     assert_eq!(log.forwarded, 1);
-    // What HAProxy logs beside requests.
+    // HAProxy also logs lines that are not requests.
     let more = r#"haproxy[1]: Proxy http-in started.
 haproxy[1]: 10.0.1.2:33313 [24/Nov/2024:12:12:51.443] fnt bck/srv1 0/0/5007 212 -- 0/0/0/0/3 0/0
 haproxy[1]: 10.0.1.2:33317 [24/Nov/2024:08:17:57.655] http-in http-in/<NOSRV> -1/-1/-1/-1/0 400 187 - - PR-- 1/1/0/0/0 0/0 "<BADREQ>"
@@ -321,7 +321,7 @@ fn json_fields_are_mapped() {
     assert!(error.contains("json:client=NAME"), "{error}");
     let log = read_as(text, "json:time=when,client=who.addr,url=what,bytes=len");
     assert_rows(&log, Format::Json, &[(AT, "10.0.0.1", Get, "/a", 0, 9)]);
-    // Without a size there is none to replay.
+    // Without a mapped size, the log has no sizes.
     assert!(!read_as(text, "json:time=when,client=who.addr,url=what").has_sizes);
 }
 
@@ -383,7 +383,7 @@ fn csv_with_day_and_time_apart_and_mapped_columns() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("no #Fields or header before it"), "{error}");
-    // Too few columns in a line; more than there are names for.
+    // One line has too few columns, and another has more than the header.
     let log = read(
         "time,client,url\n1732436277,a,/a\n1732436278,a\n1732436279,a,/b,c\n1732436280,a,/c\n",
     );

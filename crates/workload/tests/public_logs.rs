@@ -1,4 +1,4 @@
-//! Reads the public log excerpts (`excerpts/mod.rs` says where they are). A test whose excerpts are not there is ignored.
+//! Reads the public log excerpts (`excerpts/mod.rs` says where they are). A test is ignored if one of its excerpts does not exist.
 
 mod excerpts;
 
@@ -77,7 +77,7 @@ fn read(name: &str) -> Log {
     Log::read(&excerpts::path(name)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Sum over distinct URLs of the largest size seen, and of all sizes, in bytes.
+/// Returns the sum of all response sizes, and the sum of the largest size of each distinct URL, in bytes.
 fn bytes(log: &Log) -> (u64, u64) {
     (log.content_bytes(), log.files.footprint())
 }
@@ -118,7 +118,7 @@ fn world_cup() {
         log.requests.iter().filter(|r| r.status == 200).count(),
         173_924
     );
-    // All that the log counts is 1,502,471,633 bytes; 77 responses of status 304 have a size there, which is not sent.
+    // The sizes in the log sum up to 1,502,471,633 bytes. They include those of 77 responses with status 304, which are not sent.
     assert_eq!(bytes(&log), (1_502_471_633 - 199_437, 54_616_868));
 }
 
@@ -126,7 +126,7 @@ fn epa() {
     let log = read(EPA);
     assert_eq!(log.format, Format::Epa);
     assert_eq!((log.requests.len(), log.clients.len()), (15_753, 916));
-    // One request without a URL. Its size was logged as `-`, as that of 1,796 others.
+    // One request has no URL. Its size was logged as `-`, like those of 1,796 others.
     assert_eq!(
         (
             log.skipped.total(),
@@ -145,7 +145,7 @@ fn epa() {
 fn sdsc_is_analysed_but_not_replayed() {
     let log = read(SDSC);
     assert_eq!(log.format, Format::Sdsc);
-    // The skipped lines are complaints of the server, without a path.
+    // The skipped lines are messages of the server without a path.
     assert_eq!(
         (log.requests.len(), log.skipped.count(SkipReason::Request)),
         (25_430, 2908)
@@ -174,7 +174,7 @@ fn other_files_are_refused() {
     }
 }
 
-/// Lengths as another program counted them, and those of the stand-in for it.
+/// Compares the lengths with the counts of another program, and with the synthetic stand-in for this trace.
 fn atm_packets_are_those_of_a_router() {
     let trace = PacketTrace::read(&excerpts::path(ATM_CAPTURE)).unwrap();
     assert_eq!((trace.packets.len(), trace.left_out.total()), (31_249, 0));
@@ -190,7 +190,7 @@ fn atm_packets_are_those_of_a_router() {
     }
 }
 
-/// Packets and connections as another program counted them.
+/// Compares the numbers of packets and connections with the counts of another program.
 fn atm_capture() {
     let found = CaptureAnalysis::read(&excerpts::path(ATM_CAPTURE)).unwrap();
     let packets = found.packets;
@@ -232,7 +232,7 @@ fn every_log_with_sizes_replays_completely() {
     }
 }
 
-/// The largest errors a fit may have.
+/// The largest errors that a fit may have.
 struct Bounds {
     /// Relative error of the mean response, of the mean requests and of the mean packets per connection.
     means: f64,

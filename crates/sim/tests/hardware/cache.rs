@@ -317,7 +317,7 @@ proptest! {
     }
 }
 
-/// The papers' geometry with a long mixture of hot structures, connections, streams and DMA.
+/// Compares the models with the papers' geometry, over a long mixture of DMA and accesses to hot structures, connections and streams.
 #[test]
 fn long_runs_equal_the_plain_model() {
     for (seed, dma) in [

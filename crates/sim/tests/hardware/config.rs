@@ -1,4 +1,4 @@
-//! Errors for impossible hardware: each names its field and the expected values.
+//! Errors for impossible hardware. Each names the field and the expected values.
 
 use baton_sim::hardware::{
     CacheConfig, DmaPolicy, DramConfig, MemoryConfig, MemoryHierarchy, NicProcessor,

@@ -1,4 +1,4 @@
-//! The disk model: costs of requests, and their order.
+//! The disk model: how long requests take, and their order.
 
 use baton_sim::hardware::{Disk, DiskConfig, DiskQueue, DiskRequest};
 use baton_wire::{Span, Time};
@@ -48,7 +48,7 @@ fn a_sequential_read_costs_only_its_transfer() {
     // 64 KiB at 50 MB/s.
     let transfer = Span::from_ns(65_536 * 20);
     assert_eq!(disk.next_done(), Some(at(100) + transfer));
-    let first = disk.next_done().expect("it works");
+    let first = disk.next_done().expect("a request in progress");
     assert_eq!(disk.poll_done(first), Some(request(0, 1)));
     disk.submit(first, request(65_536, 2));
     assert_eq!(
@@ -65,7 +65,9 @@ fn seek_time_grows_with_distance_up_to_a_full_stroke_and_a_revolution() {
     let cost = |position: u64| {
         let mut disk = disk(&config);
         disk.submit(at(0), request(position, 1));
-        disk.next_done().expect("it works").saturating_since(at(0))
+        disk.next_done()
+            .expect("a request in progress")
+            .saturating_since(at(0))
     };
     let revolution = Span::from_us(600);
     let transfer = Span::from_ns(65_536 * 20);
@@ -98,8 +100,8 @@ fn a_random_read_of_the_default_disk_takes_about_eight_milliseconds() {
             .wrapping_add(1_442_695_040_888_963_407);
         let page = (state >> 24) % pages;
         disk.submit(now, request(page * 4096, number));
-        now = disk.next_done().expect("it works");
-        disk.poll_done(now).expect("it is done");
+        now = disk.next_done().expect("a request in progress");
+        disk.poll_done(now).expect("the request is done");
     }
     let mean_us = now.saturating_since(at(0)).as_ps() / 500 / 1_000_000;
     assert!((7_500..10_500).contains(&mean_us), "{mean_us}");
@@ -107,7 +109,7 @@ fn a_random_read_of_the_default_disk_takes_about_eight_milliseconds() {
     assert_eq!(
         disk.busy(now),
         now.saturating_since(at(0)),
-        "it never waited"
+        "the disk is never idle"
     );
 }
 
@@ -141,7 +143,7 @@ fn impossible_disks_are_refused_by_field() {
     let wrong = |change: fn(&mut DiskConfig)| {
         let mut config = DiskConfig::default();
         change(&mut config);
-        config.validate().expect_err("no such disk").field
+        config.validate().expect_err("the disk is impossible").field
     };
     assert_eq!(wrong(|disk| disk.disks = 0), "disks");
     assert_eq!(wrong(|disk| disk.rpm = 0), "rpm");

@@ -1,4 +1,4 @@
-//! The event queue against a sorted list.
+//! Compares the event queue with a sorted list.
 
 use baton_sim::EventQueue;
 use baton_wire::Time;

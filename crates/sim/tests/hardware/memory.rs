@@ -52,7 +52,7 @@ fn a_line_that_was_just_touched_costs_nothing() {
     assert_eq!(
         memory.counters().l1_hits,
         3,
-        "what was refused was not done"
+        "refused accesses are not counted"
     );
     memory.access_lines(0, first.clone(), true);
     assert!(memory.access_again(&first, true));
@@ -113,7 +113,7 @@ fn a_range_costs_as_much_as_its_lines() {
     assert_eq!(
         whole.access(0, 0x2_0030, 0, true),
         AccessCost::default(),
-        "nothing costs nothing"
+        "an empty range costs nothing"
     );
 }
 
@@ -174,7 +174,7 @@ fn injected_data_is_in_the_l2() {
     assert_eq!(
         memory.dram_counters().deferred_lines,
         0,
-        "memory has not seen it"
+        "nothing is written to memory"
     );
 }
 
@@ -206,7 +206,7 @@ fn open_rows_answer_faster() {
     assert_eq!(at(1, 0), 195, "the other bank");
     assert_eq!(at(0, 5), 159, "each bank keeps its row");
     assert_eq!(at(2, 0), 195, "another row of the first bank");
-    assert_eq!(at(0, 0), 195, "which has closed the first");
+    assert_eq!(at(0, 0), 195, "the other row closed this one");
     assert_eq!(memory.counters().open_page_hits, 2);
 }
 
@@ -436,32 +436,32 @@ fn pages(memory: &mut MemoryHierarchy, pages: std::ops::Range<u64>) -> Vec<u64> 
 fn translations_come_from_two_levels_and_a_table() {
     let mut memory = with_tlb();
     pages(&mut memory, 0..8);
-    assert_eq!(memory.counters().walks, 8, "no translation was there");
+    assert_eq!(memory.counters().walks, 8, "the TLB was empty");
     assert_eq!(
         memory.counters().misses,
         8 + 1,
-        "their entries of the table share a line"
+        "their page table entries share a line"
     );
 
     assert_eq!(
         pages(&mut memory, 5..8),
         [0; 3],
-        "the last three are at hand"
+        "the first level has the last three"
     );
     assert_eq!(
         pages(&mut memory, 0..8),
         [5; 8],
-        "those before are in the second level"
+        "the second level has all of them"
     );
     assert_eq!(memory.counters().walks, 8);
 
-    // Eight other pages evict all translations, whose table entries are in a line that is in the L2.
+    // Eight other pages evict all translations, but the L2 still has the line of their page table entries.
     pages(&mut memory, 8..16);
     assert_eq!(memory.counters().walks, 16);
     assert_eq!(
         pages(&mut memory, 0..1),
         [5 + 15],
-        "a walk that the L2 answers"
+        "the walk hits in the L2"
     );
 }
 
@@ -473,7 +473,7 @@ fn an_access_across_pages_translates_both() {
     assert_eq!(
         (cost.misses, cost.l2_hits),
         (3, 1),
-        "both entries of the table are in one line"
+        "both page table entries are in one line"
     );
 }
 

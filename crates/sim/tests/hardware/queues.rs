@@ -1,4 +1,4 @@
-//! Queues made of the simulator's own parts, compared with textbook waiting times (Kleinrock, *Queueing Systems*, volume 1).
+//! Compares queues built from the simulator's parts with textbook waiting times (Kleinrock, *Queueing Systems*, volume 1).
 
 use baton_sim::hardware::{NicProcessor, NicProcessorConfig, Wire, WireConfig};
 use baton_stats::{Batch, Estimate, Mix, batches};
@@ -33,7 +33,7 @@ fn mean_wait(seed: u64, mut departure: impl FnMut(Time, &mut Pcg64) -> (Time, Sp
         ..Batch::default()
     };
     let parts: Vec<Batch> = waits[WARM_UP..].chunks(PART).map(part).collect();
-    let (each, _) = batches(&parts, Mix::default()).expect("enough of them");
+    let (each, _) = batches(&parts, Mix::default()).expect("enough batches");
     each.mean
 }
 
@@ -57,7 +57,7 @@ fn a_processor_with_random_work_is_an_m_m_1_queue() {
     let config = NicProcessorConfig { mips: 1000 };
     let work = Exp::new(1.0 / (MEAN_SERVICE_S * 1e9)).expect("a rate");
     check(LOAD * MEAN_SERVICE_S / (1.0 - LOAD), |seed| {
-        let mut processor = NicProcessor::new(&config).expect("it can be");
+        let mut processor = NicProcessor::new(&config).expect("a valid configuration");
         mean_wait(seed, |now, random| {
             let instructions = work.sample(random) as u64;
             let service = Span::from_ps(instructions * 1_000);
@@ -78,7 +78,7 @@ fn a_wire_with_equal_frames_is_an_m_d_1_queue() {
     let service = Span::from_us(10);
     let frame = 1250 - 20;
     check(LOAD * MEAN_SERVICE_S / (2.0 * (1.0 - LOAD)), |seed| {
-        let mut wire: Wire<()> = Wire::new(&config, seed).expect("it can be");
+        let mut wire: Wire<()> = Wire::new(&config, seed).expect("a valid configuration");
         mean_wait(seed, |now, _| {
             while wire.receive(now).is_some() {}
             wire.send(now, frame, ());

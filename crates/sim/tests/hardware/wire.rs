@@ -18,7 +18,7 @@ fn drain(wire: &mut Wire<u32>) -> Vec<(Time, u32)> {
         );
         Some((
             arrival,
-            wire.receive(arrival).expect("arrives when it said"),
+            wire.receive(arrival).expect("a frame arrives at that time"),
         ))
     })
     .collect()
@@ -199,7 +199,7 @@ fn late_frames_are_overtaken_and_arrive() {
     let mut frames: Vec<u32> = arrivals.iter().map(|&(_, frame)| frame).collect();
     assert!(counters.reordered > 100 && !frames.is_sorted());
     frames.sort_unstable();
-    assert!(frames.into_iter().eq(0..1_000), "all of them, once");
+    assert!(frames.into_iter().eq(0..1_000), "each frame arrives once");
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! Runs machines to their end, with a check after each event, on a lossy network.
+//! Helpers that run machines, with a check after each event or on a faulty network.
 
 use baton_sim::config::Experiment;
 use baton_sim::results::{Ended, Results};
@@ -21,7 +21,7 @@ pub fn complete(experiment: &Experiment) -> Results {
     results
 }
 
-/// Checks everything after each event. Each check visits all buffers posted for packets, so there are few.
+/// Makes a run check everything after each event. Reduces the number of packet buffers, because each check visits all of them.
 pub fn check(experiment: &mut Experiment) {
     experiment.run.check = true;
     experiment.offload.host.interface.packet_buffers = 64;

@@ -120,7 +120,7 @@ fn a_machine_behind_a_wire_is_an_m_d_1_queue() {
         experiment.run.limit_s = 10_000;
         run_load(&experiment, Streams::new(load / service_ms * 1e3, 3))
     };
-    let alone = response_ms(&of(0.01)).p50.expect("enough").mean;
+    let alone = response_ms(&of(0.01)).p50.expect("enough responses").mean;
     for load in [0.3, 0.6, 0.8] {
         let results = of(load);
         let waited = response_ms(&results).mean.mean - alone;
@@ -212,7 +212,10 @@ fn overload_is_reported_and_has_no_response_time() {
     assert_eq!(over.long_run.response_ms, None);
     let offered = open_loop(&over).offered_rate;
     assert!(offered > 1.1 * over.clients.request_rate, "{offered}");
-    assert!(over.clients.responses < 21_000, "it does not go on in vain");
+    assert!(
+        over.clients.responses < 21_000,
+        "the run stops at saturation"
+    );
 }
 
 /// A connection that is due while all clients are busy waits, and its wait counts.
@@ -230,11 +233,11 @@ fn a_request_without_a_free_client_waits_for_one() {
     assert!(one > 1.5 * many, "{one} {many}");
     assert!(
         one_sent < many_sent,
-        "{one_sent} {many_sent}: one at a time finds the wire free"
+        "{one_sent} {many_sent}: with one client, requests find the wire idle"
     );
 }
 
-/// Small responses, and occasionally one that occupies the only client for a second.
+/// Small responses, and from time to time one that occupies the only client for a second.
 struct Stalls {
     number: u64,
     files: FileSet,
@@ -264,8 +267,8 @@ impl Workload for Stalls {
     }
 }
 
-/// Coordinated omission: measured from when requests were sent, there is one slow response per stall. Of the requests that were due every
-/// 10 ms meanwhile, a hundred were slow.
+/// Coordinated omission: if response times are measured from when requests were sent, each stall counts as one slow response. But requests were due
+/// every 10 ms, so a hundred of them were slow.
 #[test]
 fn a_stall_shows_in_the_time_from_when_requests_were_due() {
     let mut experiment = fixed(1.0, Arrivals::Even);
@@ -318,7 +321,7 @@ fn clients_that_think_ask_as_the_response_time_law_says() {
     }
 }
 
-/// Different servers get the same requests at the same times.
+/// Servers of different speed receive the same requests at the same times.
 #[test]
 fn equal_seeds_give_equal_bits_and_other_servers_the_same_requests() {
     let of = |mips, seed| {
@@ -343,7 +346,12 @@ fn equal_seeds_give_equal_bits_and_other_servers_the_same_requests() {
 
 #[test]
 fn impossible_loads_are_refused() {
-    let refused = |experiment: Experiment| experiment.validate().expect_err("it cannot be").path;
+    let refused = |experiment: Experiment| {
+        experiment
+            .validate()
+            .expect_err("the load is impossible")
+            .path
+    };
     let mut twice = fixed(1.0, Arrivals::Even);
     twice.workload = WorkloadConfig::Fixed(FixedSpec::httperf(1, 1, Some(9)));
     assert_eq!(refused(twice), "workload.connections_per_s");

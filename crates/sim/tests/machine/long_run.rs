@@ -1,4 +1,4 @@
-//! What a run predicts about the long run, and how long runs take.
+//! What a run predicts about a much longer one, and when runs end.
 
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::results::{NotSteady, Results};
@@ -8,10 +8,10 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, Pareto};
 use rand_pcg::Pcg64;
 
-/// A log of heavy-tailed responses on connections whose lengths are also heavy-tailed, replayed from one of its connections on.
+/// A log in which the sizes of responses and the requests per connection are heavy-tailed. The replay starts at a given connection.
 struct HeavyTailed {
     specs: Vec<RequestSpec>,
-    /// End of each connection.
+    /// Where each connection starts in `specs`, and where the last one ends.
     ends: Vec<usize>,
     next: usize,
     files: FileSet,
@@ -29,9 +29,9 @@ impl HeavyTailed {
             .collect();
         let lengths = Pareto::new(1.0, 1.3).expect("a distribution");
         let mut ends = vec![0];
-        while *ends.last().expect("one") < requests {
+        while *ends.last().expect("it is not empty") < requests {
             let length = f64::min(lengths.sample(&mut random), 200.0) as usize;
-            ends.push((ends.last().expect("one") + length).min(requests));
+            ends.push((ends.last().expect("it is not empty") + length).min(requests));
         }
         let next = from % (ends.len() - 1);
         Self {
@@ -178,7 +178,7 @@ fn impossible_lengths_are_refused() {
     experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(10_000, 3, None));
     experiment.run.measured_passes = Some(1.0);
     let refused = baton_sim::run(&experiment, "test", &[], &mut NoObserver);
-    let refused = refused.expect_err("a workload without end").to_string();
+    let refused = refused.expect_err("the workload is endless").to_string();
     assert!(refused.contains("run.measured_passes"), "{refused}");
     experiment.run.measured_seconds = Some(1.0);
     assert!(experiment.validate().is_err(), "two lengths");

@@ -1,4 +1,4 @@
-//! Tests of the whole machine. They are one program, since each program would have to build the machine again.
+//! Tests of the whole machine. They form one test program, because each program would have to compile the machine again.
 
 mod checked;
 mod load;

@@ -109,7 +109,11 @@ fn each_adapter_keeps_its_own_limit() {
     assert_eq!(names, ["small", "large"]);
     let refused = |reason| results.handoff.not_offloaded.get(reason).copied();
     assert!(refused("soft_limit") > Some(0), "{:?}", results.handoff);
-    assert_eq!(refused("refused_soft_limit"), Some(0), "the host knows");
+    assert_eq!(
+        refused("refused_soft_limit"),
+        Some(0),
+        "the host knows the limit"
+    );
     let handed_off: Vec<_> = results
         .nics
         .iter()

@@ -1,4 +1,4 @@
-//! The machine with full offload: the published tables, costs, and that nothing gets lost, whatever the settings.
+//! The machine with full offload: published tables, costs, and complete replies with any settings.
 
 use crate::checked::{complete, run};
 use baton_apps::web;
@@ -21,7 +21,7 @@ type Setting = (u32, u32);
 const MINIMAL: Setting = (1, 1_000);
 
 fn machine(file_bytes: u32) -> Experiment {
-    let mut experiment = baton_config::profile("batching").expect("the profile is sound");
+    let mut experiment = baton_config::profile("batching").expect("the profile is valid");
     load(&mut experiment).bytes = file_bytes.into();
     experiment.run.warmup_responses = Some(5);
     experiment.run.measured_responses = Some(40);
@@ -118,7 +118,7 @@ fn equal_experiments_give_equal_bits() {
     assert_eq!(bits(&experiment), bits(&experiment));
     let mut other = experiment.clone();
     other.run.seed += 1;
-    assert_ne!(bits(&experiment), bits(&other), "the seed has a say");
+    assert_ne!(bits(&experiment), bits(&other), "the seed matters");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn corked_data_is_sent_after_a_handoff() {
     }
 }
 
-/// Lets host and adapter do one thing at a time, which the adapter takes from its queues.
+/// Lets host and adapter do one piece of work at a time. The scheduler chooses the queue from which the adapter takes it.
 fn one_by_one(experiment: &mut Experiment, scheduler: Scheduler) {
     offload(experiment).adapter.piece = Piece::One;
     offload(experiment).host.piece = Piece::One;
@@ -315,7 +315,7 @@ fn a_custom_scheduler_replaces_the_configured_one() {
     found.experiment = expected.experiment.clone();
     found.workload = expected.workload.clone();
     assert_eq!(found, expected);
-    assert_ne!(complete(&fcfs).nic, expected.nic, "it makes a difference");
+    assert_ne!(complete(&fcfs).nic, expected.nic, "the policies differ");
 }
 
 /// Hard_Limit and load control work as on every other machine.
@@ -360,10 +360,10 @@ fn custom_batching_replaces_the_configured_one() {
     found.experiment = expected.experiment.clone();
     found.workload = expected.workload.clone();
     assert_eq!(found, expected);
-    assert_ne!(without.offload, expected.offload, "it makes a difference");
+    assert_ne!(without.offload, expected.offload, "the policies differ");
 }
 
-/// The purpose of the adaptive policy: 1 KB files, with one and with five connections.
+/// Checks the purpose of the adaptive policy with 1 KB files, for one and for five connections.
 #[test]
 fn adaptive_batching_saves_crossings_at_hardly_any_cost() {
     for connections in [1, 5] {
@@ -454,7 +454,7 @@ fn a_request_waits_until_all_of_it_fits() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// With any settings, every byte of every reply is right, and every invariant holds after every event.
+    /// With any settings, every byte of every reply is correct, and every invariant holds after every event.
     #[test]
     fn any_settings_serve_every_request(
         levels in (0_u32..8, 0_u32..8),
@@ -538,7 +538,7 @@ proptest! {
             firmware.descriptor_queue_entries = descriptors;
             firmware.transmit_burst_segments = burst;
         }
-        let results = run(&experiment).expect("nothing goes wrong");
+        let results = run(&experiment).expect("the run succeeds");
         prop_assert_eq!(results.ended, Ended::Complete);
         prop_assert!(results.clients.failed.values().all(|count| *count == 0));
     }

@@ -1,6 +1,6 @@
-//! The adapter's data cache below sockets on the adapter (data-caching 4): bus transfers, costs, and that every byte is right.
+//! The adapter's data cache below sockets on the adapter (data-caching 4): bus transfers, costs and correct data.
 //!
-//! The machine itself checks that every byte that clients receive is the right one.
+//! The machine itself checks every byte that clients receive.
 
 use crate::checked::{complete, run};
 use baton_cache::{Fifo, ReplacementConfig};
@@ -43,9 +43,9 @@ fn offload(experiment: &mut Experiment) -> &mut OffloadConfig {
 
 fn cache(results: &Results) -> &NicCacheResults {
     let [nic] = &results.nics[..] else {
-        panic!("one NIC, which caches");
+        panic!("expected one NIC with a cache");
     };
-    nic.cache.as_ref().expect("it caches")
+    nic.cache.as_ref().expect("a NIC with a cache")
 }
 
 fn task(results: &Results, name: &str) -> u64 {
@@ -56,9 +56,9 @@ fn task(results: &Results, name: &str) -> u64 {
 #[test]
 fn content_crosses_the_bus_once() {
     let [without, with] = [0, 16 * 1024].map(|kib| complete(&machine(kib)));
-    assert!(without.nics.is_empty(), "nothing to say of a cache");
+    assert!(without.nics.is_empty(), "there is no cache to report");
     let cache = cache(&with);
-    assert_eq!(cache.evictions, 0, "there is room for all");
+    assert_eq!(cache.evictions, 0, "all content fits");
     let crossed = with.bus.to_nic.bytes.content;
     // Some content is in progress when measurement begins and ends.
     let asked = cache.inserted_bytes + cache.bypassed_bytes;
@@ -70,8 +70,7 @@ fn content_crosses_the_bus_once() {
     assert!(with.crossings_per_response() < without.crossings_per_response());
 }
 
-/// The adapter is charged for the cache like the firmware: a command for each block, and a packet part for each run of a block, copied or
-/// not.
+/// The adapter is charged for the cache as the firmware is: for a command per block, and for each part of a block in a packet, copied or not.
 #[test]
 fn the_adapter_is_charged_as_the_firmware_is() {
     let mut experiment = machine(64);
@@ -94,14 +93,14 @@ fn the_adapter_is_charged_as_the_firmware_is() {
     assert!(task(&copied, "copy_line") > 10 * task(&copied, "append_cache"));
 }
 
-/// Data evicted from main memory is evicted from the cache, too: main memory includes the cache (data-caching 4.2).
+/// Data that is evicted from main memory is also evicted from the cache, because main memory includes the cache (data-caching 4.2).
 #[test]
 fn blocks_are_removed_together_with_their_pages() {
     let mut experiment = machine(16 * 1024);
     assert_eq!(
         cache(&complete(&experiment)).excluded,
         0,
-        "all is in memory"
+        "all content fits in memory"
     );
     let pages = 128;
     experiment.host.kernel.file_cache.kib = pages * 4;
@@ -162,11 +161,11 @@ fn a_custom_replacement_policy_replaces_the_configured_one() {
     assert_ne!(
         cache(&complete(&lru)),
         cache(&expected),
-        "it makes a difference"
+        "the policies differ"
     );
 }
 
-/// Returns an experiment with files that clients write, over a wire that loses and reorders.
+/// Returns an experiment with files that clients write, over a wire that loses and reorders frames.
 fn remote_files(coherence: CoherenceConfig) -> Experiment {
     let mut experiment = machine(1024);
     experiment.workload = WorkloadConfig::RemoteFiles(RemoteFilesSpec {
@@ -270,9 +269,9 @@ fn blocks_of_a_live_stream_are_removed_after_delivery() {
                 assert!((0.9..1.2).contains(&ratio), "{what}: {ratio} times once");
             }
             for nic in &evicted.nics {
-                let cache = nic.cache.as_ref().expect("it caches");
-                assert!(cache.delivered > 0, "blocks leave when they are delivered");
-                assert!(cache.blocks.0 <= 5, "no more than one block of the stream");
+                let cache = nic.cache.as_ref().expect("a NIC with a cache");
+                assert!(cache.delivered > 0, "delivered blocks are evicted");
+                assert!(cache.blocks.0 <= 5, "at most one block of the stream");
                 assert_eq!((cache.evictions, cache.stale), (0, 0), "{cache:?}");
             }
             let caches = kept.nics.iter().filter_map(|nic| nic.cache.as_ref());
@@ -288,7 +287,7 @@ fn pages_that_have_left_memory_are_still_sent() {
     experiment.host.kernel.file_cache.kib = 1024;
     experiment.wire.loss = 0.01;
     let results = complete(&experiment);
-    let disk = results.disk.as_ref().expect("there is one");
+    let disk = results.disk.as_ref().expect("the server has a disk");
     assert!(disk.reads > 0 && cache(&results).hits > 0);
 }
 
@@ -314,7 +313,7 @@ fn impossible_configurations_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// With any cache size, losses and moves, every byte is right, and every invariant holds after every event.
+    /// With any cache size, losses and moves, every byte is correct, and every invariant holds after every event.
     #[test]
     fn any_cache_serves_every_request(
         cache_kib in 1_u32..200,
@@ -361,7 +360,7 @@ proptest! {
                 enqueues => SelectionConfig::Alternate { enqueues },
             };
         }
-        let results = run(&experiment).expect("nothing goes wrong");
+        let results = run(&experiment).expect("the run succeeds");
         prop_assert_eq!(results.ended, Ended::Complete);
     }
 }

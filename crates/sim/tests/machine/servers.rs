@@ -101,7 +101,7 @@ fn every_viewer_gets_every_block_of_a_live_stream() {
         (rate / expected - 1.0).abs() < 0.1,
         "{rate} of {expected} Mb/s"
     );
-    assert_eq!(run.clients.connections, 0, "nobody has had enough");
+    assert_eq!(run.clients.connections, 0, "all clients stay connected");
 }
 
 #[test]
@@ -188,8 +188,8 @@ fn a_block_of_a_live_stream_crosses_the_bus_once_for_each_nic() {
             "{nics} NICs: {ratio} times once"
         );
         for cache in caches(&evicted) {
-            assert!(cache.delivered > 0, "blocks leave when they are delivered");
-            assert!(cache.blocks.0 <= 5, "no more than one block of the stream");
+            assert!(cache.delivered > 0, "delivered blocks are evicted");
+            assert!(cache.blocks.0 <= 5, "at most one block of the stream");
             assert_eq!((cache.evictions, cache.stale), (0, 0), "{cache:?}");
         }
         assert!(caches(&kept).iter().all(|cache| cache.delivered == 0));
@@ -217,9 +217,9 @@ fn the_cache_pays_for_short_titles() {
         ratio(10, 4_000_000),
         ratio(10, 200_000_000),
     );
-    assert!(short < 0.4, "{short} of what is delivered");
+    assert!(short < 0.4, "{short} bytes on the bus per delivered byte");
     assert!(short < medium && medium < long, "{short} {medium} {long}");
-    assert!(long > 0.9, "{long} of what is delivered");
+    assert!(long > 0.9, "{long} bytes on the bus per delivered byte");
 }
 
 /// Returns the content on the bus to the NIC for each byte read, when `write_percent` of the operations are writes.
@@ -240,7 +240,7 @@ fn coherence_costs_bus_bytes_as_files_are_written() {
         let (half, run) = coherent(coherence, 50);
         assert!(
             read_only < 0.05,
-            "{coherence:?}: {read_only}, all is cached"
+            "{coherence:?}: {read_only}, although all files are cached"
         );
         assert!(
             read_only < some && some < half,
@@ -255,7 +255,7 @@ fn coherence_costs_bus_bytes_as_files_are_written() {
         };
         assert_eq!((stale, removed, updated), expected, "{cache:?}");
     }
-    // Data that is overwritten before it is read was copied without use.
+    // With `Update`, data is copied to the NIC even if it is overwritten before it is read.
     let (lazy, _) = coherent(CoherenceConfig::Lazy, 50);
     let (update, _) = coherent(CoherenceConfig::Update, 50);
     assert!(update > 1.2 * lazy, "{update} {lazy}");
@@ -316,7 +316,7 @@ fn affinity_makes_one_cache_of_two() {
 #[test]
 fn workloads_that_do_not_fit_the_application_are_refused() {
     let refused = |experiment: &Experiment| {
-        let error = run(experiment).expect_err("it cannot be");
+        let error = run(experiment).expect_err("the workload does not fit");
         error.to_string()
     };
     let mut experiment = live(2);

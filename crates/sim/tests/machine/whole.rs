@@ -75,7 +75,7 @@ fn custom_policies_replace_the_configured_ones() {
     found.experiment = expected.experiment.clone();
     found.workload = expected.workload.clone();
     assert_eq!(found, expected);
-    assert_ne!(without.nic, expected.nic, "they make a difference");
+    assert_ne!(without.nic, expected.nic, "the policies differ");
     assert!(expected.series.iter().any(|sample| sample.soft_limit < 64));
     assert!(
         expected
@@ -119,7 +119,7 @@ fn every_byte_is_right_under_faults_with_handoff() {
         let run = results(&experiment);
         assert!(
             run.clients.responses > 0 && run.handoff.accepted > 0,
-            "seed {seed}: something happened"
+            "seed {seed}: too little happened"
         );
     }
 }
@@ -143,10 +143,13 @@ fn every_byte_is_right_under_active_relief() {
             ..LoadControl::default()
         };
         let run = results(&experiment);
-        assert!(run.clients.responses > 0, "seed {seed}: something happened");
+        assert!(
+            run.clients.responses > 0,
+            "seed {seed}: too little happened"
+        );
         assert!(
             run.handoff.restored > 0,
-            "seed {seed}: overload led to restores: {:?} {:?}",
+            "seed {seed}: overload did not lead to restores: {:?} {:?}",
             run.nic,
             run.handoff
         );
@@ -159,7 +162,7 @@ fn without_cost_models_processors_take_no_time() {
     experiment.run.cost_models = false;
     let run = results(&experiment);
     assert_eq!(run.ended, Ended::Complete);
-    // Except for one cycle per piece of work, so that time advances.
+    // Each piece of work still takes one cycle, so that time advances.
     assert!(run.host.idle_percent > 99.0 && run.nic.idle_percent > 99.0);
 }
 
@@ -228,7 +231,7 @@ fn on_pci() -> Experiment {
     experiment
 }
 
-/// Checks everything after every event, which takes far longer than the event itself. There are enough packets to fill queues and windows.
+/// Checks everything after every event, which takes far longer than the event. The packets are just enough to fill queues and windows.
 #[test]
 fn invariants_hold_on_a_saturated_bus() {
     let mut experiment = on_pci();
@@ -280,7 +283,7 @@ fn every_byte_is_right_over_a_bus_with_handoff_and_losses() {
         let run = results(&experiment);
         assert!(
             run.clients.responses > 0 && run.handoff.accepted > 0,
-            "seed {seed}: something happened"
+            "seed {seed}: too little happened"
         );
     }
 }
@@ -320,7 +323,7 @@ fn on_disks(blocking: bool) -> Experiment {
 #[test]
 fn disks_behind_a_small_file_cache_hold_the_server_back() {
     let sleeping = results(&on_disks(true));
-    let disk = sleeping.disk.as_ref().expect("there are disks");
+    let disk = sleeping.disk.as_ref().expect("the server has disks");
     let cache = sleeping.file_cache.expect("the file cache has a limit");
     assert!(cache.misses > 50 && disk.reads > 50, "{cache:?} {disk:?}");
     // A process that sleeps during each read keeps only one disk busy at a time.
@@ -329,12 +332,12 @@ fn disks_behind_a_small_file_cache_hold_the_server_back() {
     let bus = sleeping.interconnect.as_ref().expect("a bus");
     assert!(
         bus.usage.total().bytes.other >= disk.bytes,
-        "what is read crosses the bus"
+        "data read from disks crosses the bus"
     );
     let awake = results(&on_disks(false));
     assert!(
         awake.clients.request_rate > 1.3 * sleeping.clients.request_rate,
-        "several reads at a time are faster: {} {}",
+        "several reads at a time are not faster: {} {}",
         awake.clients.request_rate,
         sleeping.clients.request_rate
     );

@@ -1,8 +1,9 @@
-//! Public logs, which are no part of this project: in the folder that `BATON_DATA` names, or in `shared/data` beside the workspace.
+//! Excerpts of public logs, which are not part of this project. They are in the folder that `BATON_DATA` names, or in `shared/data` next to the
+//! workspace.
 
 use std::path::PathBuf;
 
-/// The path of an excerpt, whether it is there or not.
+/// Returns the path of an excerpt, whether it exists or not.
 pub fn path(name: &str) -> PathBuf {
     let folder = match std::env::var_os("BATON_DATA") {
         Some(folder) => PathBuf::from(folder),
@@ -11,8 +12,8 @@ pub fn path(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Why a test that needs these cannot run, in words for the list of tests; `None` if all are there. Says so at once, too: a quiet list
-/// has no words.
+/// Returns why a test that needs these excerpts cannot run, for the list of tests, or `None` if all exist. Also prints the reason, because a quiet
+/// list does not contain it.
 pub fn missing(names: &[&str]) -> Option<String> {
     let missing = names.iter().find(|name| !path(name).is_file())?;
     eprintln!(
