@@ -1,5 +1,5 @@
-//! Segments per second of two stacks joined in memory, over connection counts. Every segment is made by one stack and
-//! taken in by the other, so a segment's time here is the cost of both sides.
+//! Measures how many segments per second two stacks exchange in memory, for several numbers of connections. One stack builds each segment and
+//! the other one processes it, so the time per segment is the cost of both sides.
 
 use baton_tcp::{Config, Congestion, ConnId, EcnMode, Event, Stack};
 use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
@@ -12,18 +12,18 @@ const SEGMENTS: u64 = 100_000;
 /// What the applications do.
 #[derive(Clone, Copy)]
 enum Load {
-    /// The client writes without end.
+    /// The client always has data to send.
     Bulk,
-    /// 300 bytes there, 8 KiB back, and again.
+    /// The client sends a request of 300 bytes, and the next one after a response of 8 KiB.
     RequestResponse,
 }
 
-/// Which mechanisms watch over it.
+/// The mechanisms for congestion control and loss recovery that are enabled.
 #[derive(Clone, Copy)]
 enum Recovery {
-    /// All of them.
+    /// All mechanisms.
     Modern,
-    /// Those of 2006.
+    /// The mechanisms of 2006.
     Counting,
 }
 
@@ -52,8 +52,9 @@ struct Pair {
     load: Load,
     now: Time,
     segments: u64,
-    /// Bytes written and received by each connection of the client.
+    /// Number of bytes that each connection of the client has written.
     written: Vec<u64>,
+    /// Number of bytes that each connection of the client has received.
     received: Vec<u64>,
 }
 
@@ -106,7 +107,7 @@ impl Pair {
                     .into_iter()
                     .flatten()
                     .min()
-                    .expect("somebody waits for something")
+                    .expect("a timer runs")
                     .max(self.now);
             }
             self.client.handle_timeouts(self.now);
@@ -119,7 +120,7 @@ impl Pair {
         self.now += Span::from_ns(1_200);
     }
 
-    /// The server's application.
+    /// Runs the server's application.
     fn serve(&mut self) {
         while let Some((id, event)) = self.server.poll_event() {
             match event {
@@ -137,7 +138,7 @@ impl Pair {
                                 offset: 0,
                                 len: 8192,
                             };
-                            self.server.write(id, data).expect("open");
+                            self.server.write(id, data).expect("it is open");
                         }
                     }
                 }
@@ -146,7 +147,7 @@ impl Pair {
         }
     }
 
-    /// The client's application.
+    /// Runs the client's application.
     fn ask(&mut self) {
         while let Some((id, event)) = self.client.poll_event() {
             match (event, self.load) {
@@ -175,7 +176,7 @@ impl Pair {
             offset: *offset,
             len,
         };
-        *offset += self.client.write(id, data).expect("open") as u64;
+        *offset += self.client.write(id, data).expect("it is open") as u64;
     }
 }
 

@@ -51,7 +51,7 @@ pub fn trials() -> impl Iterator<Item = Trial> {
 
 const ACCEPTED: &str = "plain\naccepted <mss 1000> win 60000";
 
-/// A connection that was accepted and then closed by this end first: SND.NXT is 2, RCV.NXT is 2.
+/// A dialogue that leaves an accepted connection in TIME-WAIT, because this end closes first: SND.NXT is 2, RCV.NXT is 2.
 const WAITING: &str = "plain
     accepted <mss 1000>
     close
@@ -65,7 +65,7 @@ fn events(stack: &mut Stack<Symbolic>) -> Vec<Event> {
         .collect()
 }
 
-/// Returns the data of the segments that leave now.
+/// Returns the data of the segments that the stack sends now.
 fn sent(player: &mut Player) -> Vec<Pieces<Symbolic>> {
     let now = player.now;
     std::iter::from_fn(|| player.stack.poll_transmit(now))
@@ -90,7 +90,10 @@ fn what_a_segment_was_is_said() {
 fn acks_in_a_row_are_one_event() {
     let mut player = Player::after(ACCEPTED);
     let id = player.id().expect("it is open");
-    player.stack.write(id, symbolic(1, 0, 3000)).expect("open");
+    player
+        .stack
+        .write(id, symbolic(1, 0, 3000))
+        .expect("it is open");
     sent(&mut player);
     player.arrives(". 1:1(0) ack 1001");
     player.arrives(". 1:1(0) ack 2001");
@@ -101,15 +104,15 @@ fn pieces_share_a_segment() {
     let mut player = Player::after(&format!("{ACCEPTED}\ncork on"));
     let id = player.id().expect("it is open");
     let (header, content) = (symbolic(1, 0, 300), symbolic(55, 4096, 1000));
-    player.stack.write(id, header).expect("open");
-    player.stack.write(id, content).expect("open");
+    player.stack.write(id, header).expect("it is open");
+    player.stack.write(id, content).expect("it is open");
     player.stack.set_cork(id, false);
     let sent = sent(&mut player);
     assert_eq!(sent[0].as_slice(), [header, symbolic(55, 4096, 700)]);
     assert_eq!(sent[1].as_slice(), [symbolic(55, 4796, 300)]);
 }
 
-/// In the middle of a write, RFC 9293 3.9.1.2 does not want PSH, but Linux sets it.
+/// By RFC 9293 3.9.1.2, a segment in the middle of a write has no PSH, but Linux sets it.
 fn bursts_are_pushed_where_asked_for() {
     for asked in [false, true] {
         let limit = RunLimit {
@@ -121,7 +124,10 @@ fn bursts_are_pushed_where_asked_for() {
             "config linux = {{ push_bursts = {asked} }}\n{opened}"
         ));
         let (now, id) = (player.now, player.id().expect("it is open"));
-        player.stack.write(id, symbolic(1, 0, 4000)).expect("open");
+        player
+            .stack
+            .write(id, symbolic(1, 0, 4000))
+            .expect("it is open");
         let run = player.stack.poll_run(now, limit).expect("data");
         assert_eq!((run.segments, run.pushes), (3, asked));
         let rest = player.stack.poll_run(now, limit).expect("the rest");
@@ -142,7 +148,7 @@ fn a_four_tuple_is_used_once() {
     assert!(player.stack.connect(later, flow).is_some());
 }
 
-/// RFC 6528 3.
+/// The initial sequence number depends on time, four-tuple and secret (RFC 6528 3).
 fn initial_sequence_numbers() {
     let isn = |secret: u64, port: u16, now: Time| {
         let mut stack: Stack<Symbolic> = Stack::new(Config::default(), secret);
@@ -207,7 +213,7 @@ fn rounds(player: &mut Player, acked: &mut u32, first: usize, count: usize) -> V
     rounds
 }
 
-/// RFC 5681 3.1, RFC 3465.
+/// Slow start and congestion avoidance (RFC 5681 3.1, RFC 3465).
 fn the_window_grows() {
     let text = "plain\nclassic\nconfig initial_window_segments = 2\nconfig send_buffer = 1048576";
     let mut player = Player::after(&format!("{text}\naccepted <mss 1000> win 60000"));
@@ -215,17 +221,21 @@ fn the_window_grows() {
     player
         .stack
         .write(id, symbolic(1, 0, 1_000_000))
-        .expect("open");
+        .expect("it is open");
     let (first, mut acked) = (sent(&mut player).len(), 1);
     let slow_start = rounds(&mut player, &mut acked, first, 3);
     assert_eq!(slow_start, [2, 4, 8, 16]);
     for _ in 0..3 {
         player.arrives(&format!(". 1:1(0) ack {acked} win 60000"));
     }
-    assert_eq!(sent(&mut player).len(), 1, "the lost segment goes again");
+    assert_eq!(
+        sent(&mut player).len(),
+        1,
+        "the lost segment is retransmitted"
+    );
     acked += 16_000;
     player.arrives(&format!(". 1:1(0) ack {acked} win 60000"));
-    // ssthresh is 8, but nothing is in flight: the window starts at two, grows fast to 8, then by one each round trip.
+    // ssthresh is 8, but nothing is in flight: the window starts at two, doubles each round trip up to 8, and then grows by one each round trip.
     let first = sent(&mut player).len();
     let climbs = rounds(&mut player, &mut acked, first, 6);
     assert_eq!(climbs, [2, 4, 8, 9, 10, 11, 12]);
@@ -239,7 +249,9 @@ fn what_was_not_polled_moves() {
     let state = player.stack.export(now, id);
     assert_eq!((state.state, state.unread()), (State::CloseWait, 100));
     let mut other = Stack::new(Config::default(), 4711);
-    other.import(now, state).expect("it is not there yet");
+    other
+        .import(now, state)
+        .expect("the stack does not have it yet");
     let told = [Event::Acknowledged(500), Event::Readable, Event::PeerClosed];
     assert_eq!(events(&mut other), told);
     let (_, ack) = other.poll_transmit(now).expect("an ACK");
@@ -249,7 +261,7 @@ fn what_was_not_polled_moves() {
     );
 }
 
-/// A state without these rules is as long as before the rules existed.
+/// A state in which these rules are off has the same length as before the rules existed.
 fn linuxs_rules_move_as_bytes() {
     let state_with = |rules: &str| {
         let mut player = Player::after(&format!("{rules}\n{ACCEPTED}"));
@@ -282,7 +294,7 @@ fn linuxs_rules_move_as_bytes() {
 }
 
 /// A path MTU that a connection has learned becomes known to the stack that it moves to, but only at the first move: otherwise, every
-/// move would refresh an aging entry. What a stack already knows applies to connections that arrive.
+/// move would refresh an aging entry. The path MTU that a stack already knows applies to connections that arrive.
 fn what_a_path_carries_moves() {
     let opened = "accepted <mss 1460> win 60000\nwrite 1460\n> P. 1:1461(1460) ack 1";
     let told = "icmp fragmentation-needed mtu 1200 seq 1\n> . 1:1161(1160) ack 1\n> P. 1161:1461(300) ack 1";
@@ -291,7 +303,7 @@ fn what_a_path_carries_moves() {
     ));
     let (now, other_flow) = (player.now, player.flow());
     let path_of = |stack: &mut Stack<Symbolic>, now, flow: Flow| {
-        let id = stack.connect(now, flow).expect("it is new");
+        let id = stack.connect(now, flow).expect("a free four-tuple");
         let mtu = stack.info(now, id).path_mtu;
         stack.export(now, id);
         mtu
@@ -300,23 +312,27 @@ fn what_a_path_carries_moves() {
     let state = player.stack.export(now, id);
     let mut other = Stack::new(Config::default(), 4711);
     assert_eq!(path_of(&mut other, now, other_flow), 1500);
-    let id = other.import(now, state).expect("it is not there yet");
+    let id = other
+        .import(now, state)
+        .expect("the stack does not have it yet");
     assert_eq!(path_of(&mut other, now, other_flow), 1200);
     let state = other.export(now, id);
     let mut third = Stack::new(Config::default(), 4712);
-    let id = third.import(now, state).expect("it is not there yet");
+    let id = third
+        .import(now, state)
+        .expect("the stack does not have it yet");
     assert_eq!(third.info(now, id).path_mtu, 1200);
     assert_eq!(path_of(&mut third, now, other_flow), 1500);
 
-    let id = third
-        .connect(now, other_flow)
-        .expect("nobody has used the flow");
+    let id = third.connect(now, other_flow).expect("a free four-tuple");
     let state = third.export(now, id);
-    let id = other.import(now, state).expect("it is not there yet");
+    let id = other
+        .import(now, state)
+        .expect("the stack does not have it yet");
     assert_eq!(other.info(now, id).path_mtu, 1200);
 }
 
-/// RFC 2883 4.2.2: only the first repeated part is reported; several pieces may make it up.
+/// Only the first repeated part is reported, which may consist of several pieces (RFC 2883 4.2.2).
 fn merged_segments_report_a_repeated_part_once() {
     let held = "< . 201:401(200) ack 1\n> . 1:1(0) ack 1\n< . 501:601(100) ack 1\n> . 1:1(0) ack 1";
     let mut player = Player::after(&format!(
@@ -330,7 +346,7 @@ fn merged_segments_report_a_repeated_part_once() {
     let (_, ack) = player.stack.poll_transmit(player.now).expect("an ACK");
     assert_eq!(ack.header.ack, first + 600);
     let [report] = ack.header.options.sack[..] else {
-        panic!("one block, not {:?}", ack.header.options.sack);
+        panic!("expected one block, got {:?}", ack.header.options.sack);
     };
     assert_eq!((report.start, report.end), (first + 200, first + 400));
 }
@@ -351,13 +367,16 @@ fn a_refused_state_is_given_back() {
     let mut broken = state.clone();
     broken.send_buffer.clear();
     refused(stack, &broken, "more was sent than was written");
-    let id = stack.import(now, state.clone()).expect("it is right");
-    refused(stack, &state, "it is here");
+    let id = stack
+        .import(now, state.clone())
+        .expect("the state is valid");
+    refused(stack, &state, "the stack already has it");
     assert_eq!(player.stack.find(&player.flow()), Some(id));
     player.stack.check();
 }
 
-/// A stack whose listeners are elsewhere can recognize a reopening; a connection of its own starts beyond the old numbers.
+/// A stack whose listeners are in another stack can recognize a SYN that reopens a connection. If the stack itself accepts such a connection,
+/// it chooses an initial sequence number beyond the old numbers.
 fn time_wait_ends_by_a_syn() {
     let mut player = Player::after(WAITING);
     let (now, flow) = (player.now, player.flow());
@@ -378,7 +397,7 @@ fn time_wait_ends_by_a_syn() {
     assert!(answer.header.seq.after(old));
 }
 
-/// Connections in TIME-WAIT are nearly free, and later ones push out those that have expired.
+/// Connections in TIME-WAIT cost very little, and later ones replace those that have expired.
 fn half_a_million_in_time_wait() {
     let mut player = Player::after("plain\nlisten backlog 10");
     let listener = player.listener().expect("it listens");
@@ -395,7 +414,7 @@ fn half_a_million_in_time_wait() {
             segment
         };
         stack.handle_segment(now, next(&ack, 1));
-        let id = stack.accept(listener).expect("one waits");
+        let id = stack.accept(listener).expect("a connection is pending");
         stack.close(id);
         stack.poll_transmit(now).expect("a FIN");
         stack.handle_segment(now, next(&fin, 2));

@@ -121,7 +121,7 @@ pub enum Action {
     },
     /// Opens passively, from the SYN to `accept`, with these options of the peer.
     Accepted(SegmentText),
-    /// Opens actively, from the SYN to the event, with these options of the peer.
+    /// Opens actively, from the SYN to the event `connected`, with these options of the peer.
     Connected(SegmentText),
     /// Lets time pass.
     Wait,
@@ -140,7 +140,7 @@ pub struct Script {
     pub ipv6: bool,
     /// Whether to start from the parameters of a bare stack, without options and delays.
     pub plain: bool,
-    /// Whether to start from NewReno, with recovery as before RACK-TLP and its companions.
+    /// Whether to start from NewReno, with recovery as it was before RACK-TLP and related mechanisms.
     pub classic: bool,
     /// Changed parameters, with their line numbers.
     pub settings: Vec<(usize, Setting)>,

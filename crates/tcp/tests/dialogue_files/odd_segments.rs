@@ -190,7 +190,7 @@ impl Odd {
     }
 }
 
-/// The segment that is sent soon after, if any, and the resulting state of the connection.
+/// The segment that is sent in response, if any, and the resulting state of the connection.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     sent: Option<Sent>,
@@ -205,7 +205,7 @@ const SYN: Flags = Flags::SYN;
 const FIN: Flags = Flags::FIN;
 const RST: Flags = Flags::RST;
 
-/// RFC 9293 3.10.7.1: there is no connection.
+/// Returns the response if there is no connection (RFC 9293 3.10.7.1).
 fn refusal(odd: Odd) -> Option<Sent> {
     match (odd.has(RST), odd.has(ACK)) {
         (true, _) => None,
@@ -214,7 +214,7 @@ fn refusal(odd: Odd) -> Option<Sent> {
     }
 }
 
-/// RFC 9293 3.10.7.2. Data of a SYN is not acknowledged, so that the peer sends it again.
+/// Returns the response of a listener (RFC 9293 3.10.7.2). Data of a SYN is not acknowledged, so that the peer retransmits it.
 fn at_listener(odd: Odd) -> (Option<Sent>, At) {
     match (odd.has(RST), odd.has(ACK), odd.has(SYN)) {
         (false, true, _) => (refusal(odd), At::Listen),
@@ -226,7 +226,7 @@ fn at_listener(odd: Odd) -> (Option<Sent>, At) {
     }
 }
 
-/// RFC 9293 3.10.7.3, with RFC 5961 3.2: a reset needs an acceptable ACK.
+/// Returns the response in SYN-SENT (RFC 9293 3.10.7.3, with RFC 5961 3.2: a reset needs an acceptable ACK).
 fn in_syn_sent(place: Place, odd: Odd) -> (Option<Sent>, At) {
     let acceptable = odd.has(ACK) && odd.ack > place.una && odd.ack <= place.sent;
     if odd.has(ACK) && !acceptable {
@@ -243,7 +243,7 @@ fn in_syn_sent(place: Place, odd: Odd) -> (Option<Sent>, At) {
     }
     let text_end = odd.first() + odd.len;
     if !acceptable {
-        // The FIN is not acknowledged, so that the peer sends it again.
+        // The FIN is not acknowledged, so that the peer retransmits it.
         return (Some((SYN | ACK, 0, text_end)), At::In(State::SynReceived));
     }
     let state = match odd.has(FIN) {
@@ -253,8 +253,8 @@ fn in_syn_sent(place: Place, odd: Odd) -> (Option<Sent>, At) {
     (Some((ACK, 1, odd.end())), At::In(state))
 }
 
-/// RFC 9293 3.10.7.4 for TIME-WAIT, with RFC 1122 4.2.2.13 and RFC 6191. A reset is ignored (RFC 1337 3). A SYN with a FIN does not open a
-/// connection, since the FIN would end it.
+/// Returns the response in TIME-WAIT (RFC 9293 3.10.7.4, with RFC 1122 4.2.2.13 and RFC 6191). A reset is ignored (RFC 1337 3). A SYN with a
+/// FIN does not open a connection, since the FIN would end it.
 fn in_time_wait(place: Place, odd: Odd) -> (Option<Sent>, At) {
     let answer = Some((ACK, place.sent, place.next));
     let next = odd.seq == place.next;
@@ -274,7 +274,7 @@ fn in_time_wait(place: Place, odd: Odd) -> (Option<Sent>, At) {
     }
 }
 
-/// RFC 9293 3.10.7.4, with RFC 5961.
+/// Returns the response in all other states (RFC 9293 3.10.7.4, with RFC 5961).
 fn in_connection(place: Place, odd: Odd, state: State) -> (Option<Sent>, At) {
     let Place { next, edge, at, .. } = place;
     let passive = place.name == "syn_received";
@@ -284,7 +284,7 @@ fn in_connection(place: Place, odd: Odd, state: State) -> (Option<Sent>, At) {
         if passive || !odd.has(ACK) {
             return (Some((SYN | ACK, 0, next)), at);
         }
-        // FIGURE 7.
+        // A simultaneous open (RFC 9293, figure 7).
         odd.flags -= SYN;
         odd.seq += 1;
     }
@@ -309,10 +309,10 @@ fn in_connection(place: Place, odd: Odd, state: State) -> (Option<Sent>, At) {
     let is_bare = end == seq;
     let text_end = seq + odd.len;
     let acceptable = match (is_bare, edge - next) {
-        // A peer that has filled the window acknowledges at its edge.
+        // The acknowledgments of a peer that has filled the window have the sequence number of the window's edge.
         (true, _) => seq >= next && seq <= edge,
-        // A closed window: no text is accepted, but everything else is (3.10.7.4, "special allowance"), and a FIN, which takes no buffer
-        // space.
+        // A closed window: no text is accepted, but everything else is (3.10.7.4, "special allowance"), including a FIN, which takes no
+        // buffer space.
         (false, 0) => seq <= next && end > next,
         (false, _) => (seq >= next && seq < edge) || (end > next && seq < next),
     };
@@ -392,7 +392,7 @@ fn relative(number: SeqNr, first: SeqNr) -> i64 {
     i64::from(number.0.wrapping_sub(first.0) as i32)
 }
 
-/// Returns what the engine does within the time by which it acknowledges everything.
+/// Returns what the engine does within 50 ms, by which time it has acknowledged everything.
 fn outcome(place: Place, odd: Odd) -> Outcome {
     let text = match odd.stamp {
         Stamp::Unused => place.text.into(),
@@ -420,7 +420,13 @@ fn outcome(place: Place, odd: Odd) -> Outcome {
                 true => relative(header.ack, first.seq),
                 false => 0,
             };
-            assert_eq!(sent, None, "{}: {}: more than one", place.name, odd.text());
+            assert_eq!(
+                sent,
+                None,
+                "{}: {}: more than one response",
+                place.name,
+                odd.text()
+            );
             sent = Some((flags, seq, ack));
         }
         let Some(at) = player.stack.poll_timeout().filter(|&at| at <= until) else {

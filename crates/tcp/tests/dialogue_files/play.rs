@@ -15,7 +15,7 @@ use baton_wire::{Endpoint, Flow, SeqNr, Span, Symbolic, Time};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Initial sequence number of peers, near the wrap, so that every dialogue crosses it.
+/// Initial sequence number of peers, close to the wrap-around, which every dialogue therefore crosses.
 const PEER_ISS: SeqNr = SeqNr(0xffff_ff00);
 
 /// Source of the data that the engine sends.
@@ -88,7 +88,7 @@ fn bare() -> Config {
     }
 }
 
-/// Returns `config` with NewReno, and recovery as before RACK-TLP and its companions.
+/// Returns `config` with NewReno, and recovery as it was before RACK-TLP and related mechanisms.
 fn classic(config: Config) -> Config {
     Config {
         congestion: Congestion::NewReno,
@@ -154,15 +154,15 @@ impl Player {
     /// Creates an engine, and plays a dialogue on it.
     pub fn after(text: &str) -> Self {
         let script = grammar::parse(text).expect("a dialogue");
-        let mut player = Self::new(&script).expect("right parameters");
-        player.go_on(&script).expect("it goes as it says");
+        let mut player = Self::new(&script).expect("the parameters are valid");
+        player.go_on(&script).expect("the dialogue succeeds");
         player
     }
 
     /// Plays a further dialogue.
     pub fn goes_on(&mut self, text: &str) {
         let script = grammar::parse(text).expect("a dialogue");
-        self.go_on(&script).expect("it goes as it says");
+        self.go_on(&script).expect("the dialogue succeeds");
     }
 
     /// Creates a segment of the current peer.
@@ -378,6 +378,6 @@ fn seconds(span: Span) -> String {
     let end = text
         .trim_end_matches('0')
         .len()
-        .max(text.find('.').expect("it has one") + 4);
+        .max(text.find('.').expect("it has a decimal point") + 4);
     text[..end].into()
 }

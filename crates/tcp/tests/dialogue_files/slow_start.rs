@@ -1,4 +1,4 @@
-//! How slow start ends before a loss, on a path that carries a segment each millisecond with a round-trip time of 20 ms.
+//! Tests how slow start ends before a loss, on a path that carries one segment per millisecond with a round-trip time of 20 ms.
 
 use crate::play::Player;
 use baton_testkit::symbolic;
@@ -32,7 +32,7 @@ fn threshold_after(config: &str, segments: u32) -> Option<u32> {
     let mut player = Player::after(&format!("{text}\n{config}\n{opened}"));
     let id = player.id().expect("it is open");
     let data = symbolic(1, 0, 2_000_000);
-    player.stack.write(id, data).expect("open");
+    player.stack.write(id, data).expect("it is open");
     let mut acks: VecDeque<Time> = VecDeque::new();
     let mut link_free = player.now;
     for acked in 1..=segments {
@@ -51,16 +51,21 @@ fn it_goes_on_without_hystart() {
     assert_eq!(threshold_after("config hystart = false", 300), None);
 }
 
-/// Half a round trip, plus half a millisecond for merging, into the second round: 11 of its 20 ACKs have arrived.
+/// A train of ACKs ends slow start once it has lasted half a round trip, plus half a millisecond for merging. In the second round, 11 of 20
+/// ACKs have arrived by then.
 fn a_train_ends_it() {
     let rule = "config linux = { hystart = true }";
     assert_eq!(threshold_after(rule, 20), None);
     assert_eq!(threshold_after(rule, 300), Some(31));
     let other = format!("{rule}\nconfig congestion = \"new-reno\"");
-    assert_eq!(threshold_after(&other, 300), None, "it is CUBIC's");
+    assert_eq!(
+        threshold_after(&other, 300),
+        None,
+        "only CUBIC has this rule"
+    );
 }
 
-/// RFC 9406 4.2: five rounds of conservative slow start follow the first longer round.
+/// Five rounds of conservative slow start follow the first round with a longer round-trip time (RFC 9406 4.2).
 fn longer_round_trips_end_it() {
     let threshold = threshold_after("", 1000).expect("slow start is over");
     assert!((200..300).contains(&threshold), "{threshold}");

@@ -1,4 +1,4 @@
-//! A congestion controller from outside: the engine follows it, and it moves with its connection.
+//! A congestion controller that is defined outside the crate: the engine obeys it, and it moves with its connection.
 
 use baton_tcp::{
     Acked, Config, Congestion, ConnId, Controller, Custom, Loss, Needs, Portable, Segment, Stack,
@@ -44,7 +44,7 @@ impl Controller for Fixed {
     }
 
     fn on_growth(&mut self, _window: Window, _acked: &Acked) -> u32 {
-        unreachable!("it has the window to itself")
+        unreachable!("the controller sets the window itself")
     }
 
     fn on_loss(&mut self, _window: Window, _loss: &Loss) -> u32 {
@@ -115,7 +115,7 @@ fn established(custom: Custom) -> (Stack<Symbolic>, ConnId) {
     (stack, id)
 }
 
-/// Returns when segments leave within `span` from 100 ms on, in ms.
+/// Returns the times at which segments leave within `span` from 100 ms on, in ms after 100 ms.
 fn departures(stack: &mut Stack<Symbolic>, span: Span) -> Vec<u64> {
     let start = Time::ZERO + Span::from_ms(100);
     let mut now = start;
@@ -145,14 +145,14 @@ fn the_controller_moves_along_within_a_program() {
     let now = Time::ZERO + Span::from_ms(100);
     let moved = stack.export(now, id);
     let mut other = Stack::new(Config::default(), 9);
-    let id = other.import(now, moved).expect("its factory is with it");
+    let id = other.import(now, moved).expect("its factory moves with it");
     assert_eq!(other.info(now, id).congestion_window, 3000);
     assert_eq!(departures(&mut other, Span::from_ms(150)), [0, 10, 20]);
 }
 
 /// Converts a state to bytes and back, as between programs.
 fn through_bytes(state: &Portable<Symbolic>) -> Portable<Symbolic> {
-    Portable::from_bytes(&state.to_bytes()).expect("what was written can be read")
+    Portable::from_bytes(&state.to_bytes()).expect("an exported state can be decoded")
 }
 
 #[test]
@@ -163,11 +163,13 @@ fn a_controller_moved_as_bytes_is_recreated_by_its_name() {
     let mut stranger = Stack::new(Config::default(), 9);
     let refused = stranger
         .import(now, moved)
-        .expect_err("nobody knows its name there");
+        .expect_err("the stack does not know the name");
     let mut other = Stack::new(config(FIXED), 9);
-    let id = other.import(now, through_bytes(&refused)).expect("known");
+    let id = other
+        .import(now, through_bytes(&refused))
+        .expect("the stack knows the name");
     let Congestion::Custom(custom) = other.config_of(id).congestion else {
-        panic!("it is not what it was")
+        panic!("expected the same controller")
     };
     assert!(custom.is_known() && custom.name() == "fixed");
     other.check();
@@ -181,7 +183,7 @@ fn a_controller_without_saved_state_starts_fresh() {
     let before = stack.info(now, id).congestion_window;
     let moved = through_bytes(&stack.export(now, id));
     let mut other = Stack::new(config(TIMID), 9);
-    let id = other.import(now, moved).expect("known");
+    let id = other.import(now, moved).expect("the stack knows the name");
     assert_eq!(other.info(now, id).congestion_window, before);
     assert_eq!(departures(&mut other, Span::from_ms(1)).len(), 10);
 }
@@ -190,9 +192,9 @@ fn a_controller_without_saved_state_starts_fresh() {
 fn parameters_name_the_controller() {
     let text = toml::to_string(&config(FIXED)).expect("parameters can be written");
     assert!(text.contains("custom = \"fixed\""), "{text}");
-    let read: Config = toml::from_str(&text).expect("and read");
+    let read: Config = toml::from_str(&text).expect("parameters can be read");
     assert_eq!(read, config(FIXED));
-    let error = read.check().expect_err("but not used as they are");
+    let error = read.check().expect_err("a name alone is not a controller");
     assert_eq!(error.field, "congestion");
     let built_in = |text: &str| toml::from_str::<Config>(text).expect("a name").congestion;
     assert_eq!(built_in("congestion = \"bbr\""), Congestion::Bbr);

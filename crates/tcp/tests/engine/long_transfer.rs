@@ -13,7 +13,7 @@ fn refill(stack: &mut Stack<Symbolic>, id: ConnId, written: &mut u64) {
     let len = stack.send_space(id).min((TOTAL - *written) as usize) as u32;
     if len > 0 {
         let data = symbolic(0, *written, len);
-        *written += stack.write(id, data).expect("open") as u64;
+        *written += stack.write(id, data).expect("it is open") as u64;
     }
 }
 
@@ -78,7 +78,7 @@ fn transfer(sack: bool) -> u64 {
                 .into_iter()
                 .flatten()
                 .min()
-                .expect("somebody waits")
+                .expect("a timer runs")
                 .max(now);
         }
         sender.handle_timeouts(now);

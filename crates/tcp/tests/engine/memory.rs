@@ -16,7 +16,7 @@ struct Progress {
     read: u64,
 }
 
-/// Many clients and a server on a link without delay. The server's stack has a limit.
+/// Many clients and a server on a link without delay. The memory of the server's stack is limited.
 struct World {
     now: Time,
     client: Stack<Bytes>,
@@ -60,7 +60,7 @@ impl World {
             let client = self.client.connect(self.now, flow).expect("a free port");
             self.exchange();
             let server = self.server.find(&flow.reversed()).expect("it is open");
-            let listener = self.server.listeners().next().expect("one");
+            let listener = self.server.listeners().next().expect("a listener");
             assert_eq!(self.server.accept(listener), Some(server));
             self.server.set_user(server, user);
             self.pairs.push((client, server));
@@ -68,7 +68,7 @@ impl World {
         (first..first + count).collect()
     }
 
-    /// Delivers each segment in memory of its own.
+    /// Delivers all segments, each with its data in newly allocated memory.
     fn exchange(&mut self) {
         loop {
             while self.client.poll_event().is_some() {}
@@ -109,10 +109,10 @@ impl World {
         while progress.written < total {
             let left = (total - progress.written) as usize;
             let piece = Pattern::new(index as u64).piece(progress.written, left);
-            // Memory of its own, like data from another process.
+            // Newly allocated memory, like that of data from another process.
             let took = stack
                 .write(id, Bytes::copy_from_slice(&piece))
-                .expect("open");
+                .expect("it is open");
             progress.written += took as u64;
             if took < piece.len() {
                 break;
@@ -150,11 +150,11 @@ impl World {
             }
             self.wait(Span::from_ms(50));
         }
-        panic!("it does not get on");
+        panic!("the transfer makes no progress");
     }
 }
 
-/// Returns a copy of the segment whose data is in memory of its own.
+/// Returns a copy of the segment with its data in newly allocated memory.
 fn owned(segment: &Segment<Bytes>) -> Segment<Bytes> {
     let mut own = segment.clone();
     for piece in &mut own.payload {
@@ -219,7 +219,7 @@ fn data_beyond_scarce_memory_is_refused_and_arrives_later() {
         initial_window_segments: 600,
         ..config()
     });
-    // While everything is read at once, each connection is offered a large window; then all use theirs.
+    // While the server reads all data at once, it offers a large window to each connection. Then all connections use their windows.
     let senders = world.open(40, 1);
     world.finish(&senders, false, MIB / 2);
     for &index in &senders {

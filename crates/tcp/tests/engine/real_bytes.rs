@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::process::Command;
 
-/// Two stacks, and a link on which everything is Ethernet frames.
+/// Two stacks, and a link that carries Ethernet frames.
 struct Line {
     stacks: [Stack<Bytes>; 2],
     now: Time,
@@ -46,7 +46,7 @@ impl Line {
             stacks,
             now: Time::ZERO,
             frames: VecDeque::new(),
-            capture: CaptureWriter::new(Vec::new(), "line").expect("memory takes all"),
+            capture: CaptureWriter::new(Vec::new(), "line").expect("a vector can be written"),
             received: [BytesMut::new(), BytesMut::new()],
             lose_every,
             data_frames: 0,
@@ -71,20 +71,20 @@ impl Line {
             self.now = self.now.max(arrival.min(timers));
             assert!(
                 self.now < Time::ZERO + Span::from_secs(100),
-                "it comes to an end"
+                "both connections end in time"
             );
             self.stacks.iter_mut().for_each(|stack| {
                 stack.handle_timeouts(self.now);
             });
             if arrival <= self.now {
-                let (_, side, frame) = self.frames.pop_front().expect("one arrives");
+                let (_, side, frame) = self.frames.pop_front().expect("a frame arrives");
                 self.arrive(side, &frame);
             }
         }
     }
 
     fn arrive(&mut self, side: usize, frame: &[u8]) {
-        let (packet, payload) = decode_frame(frame).expect("it is a right frame");
+        let (packet, payload) = decode_frame(frame).expect("the frame is valid");
         let Packet {
             src,
             dst,
@@ -113,11 +113,11 @@ impl Line {
                 Event::Connected => {
                     stack
                         .write(id, Bytes::from_static(b"GET / HTTP/1.1\r\n\r\n"))
-                        .expect("open");
+                        .expect("it is open");
                     stack.shutdown(id);
                 }
                 Event::Acceptable(listener) => {
-                    stack.accept(listener).expect("one waits");
+                    stack.accept(listener).expect("a connection is pending");
                 }
                 Event::Readable => {
                     while let Some(piece) = stack.read(id, 5000) {
@@ -128,7 +128,7 @@ impl Line {
                 Event::PeerClosed if side == 1 => {
                     stack
                         .write(id, Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n"))
-                        .expect("open");
+                        .expect("it is open");
                     // The buffer is large enough for all of it.
                     assert_eq!(stack.write(id, content()), Ok(content().len()));
                     stack.close(id);
@@ -167,7 +167,7 @@ impl Line {
         );
         self.capture
             .write_frame(self.now, &frame, frame.len())
-            .expect("memory takes all");
+            .expect("a vector can be written");
         self.data_frames += usize::from(side == 1 && !payload.is_empty());
         let lost = side == 1
             && !payload.is_empty()
@@ -186,7 +186,7 @@ impl Line {
         assert!(self.received[0] == expected, "every byte arrived");
         assert!(self.stacks.iter().all(Stack::is_empty));
         let waiting: usize = self.stacks.iter().map(Stack::time_wait_len).sum();
-        assert_eq!(waiting, 1, "the end that closed first");
+        assert_eq!(waiting, 1, "only the end that closed first is in TIME-WAIT");
     }
 }
 
@@ -215,7 +215,10 @@ fn bytes_cross_frames_of_both_versions() {
             if lose_every.is_none() {
                 let stats = line.stacks.each_ref().map(Stack::stats);
                 assert!(stats.iter().all(|stats| stats.retransmissions == 0));
-                assert!(line.now < Time::ZERO + Span::from_secs(2), "it is quick");
+                assert!(
+                    line.now < Time::ZERO + Span::from_secs(2),
+                    "the transfer is quick"
+                );
             }
         }
     }
@@ -245,7 +248,7 @@ fn wireshark_finds_nothing_odd_on_a_perfect_link() {
         "tcp.analysis.flags or tcp.checksum.status == 0 or _ws.malformed",
     );
     assert_eq!(odd.unwrap_or_default(), "");
-    // Check that the expert notices faults.
+    // Check that Wireshark's expert notices faults.
     let mut line = Line::new(config(), v4(), Some(7));
     line.run();
     let stats = line.stacks[1].stats();

@@ -32,7 +32,7 @@ fn config(when: ProbePathMtu, congestion: Congestion) -> Config {
     }
 }
 
-/// Transfers over a path that has each of these MTUs from its second on.
+/// Runs a transfer over a path that has each of these MTUs from the given second on.
 fn transfer(config: &Config, mtus: &[(u64, usize)]) -> Outcome {
     let mut forward = Path::new(PATH, 1);
     let limits = mtus.iter();
@@ -46,7 +46,7 @@ fn transfer(config: &Config, mtus: &[(u64, usize)]) -> Outcome {
     run_over(&mut source, &mut sink, forward, backward, span)
 }
 
-/// Asserts that packets in the tenth before `tenth` were as long as the path allows, or nearly.
+/// Asserts that the longest packet in the tenth of the run that ends at `tenth` was as long as the path allows, or nearly.
 fn assert_found(outcome: &Outcome, tenth: usize, mtu: usize, name: &str) {
     let longest = outcome.longest[tenth - 1];
     assert!(
@@ -83,9 +83,9 @@ fn probing_finds_the_right_size_also_when_the_path_changes() {
         for (tenth, mtu) in [(3, 1400), (6, 1280), (10, 1480)] {
             assert_found(&outcome, tenth, mtu, &name);
         }
-        // Nine tenths of what the bottleneck carries without headers, once the size is known.
+        // Once the size is known, the data without headers is more than nine tenths of what the bottleneck can carry.
         let [bytes] = outcome.between(8, 10)[..] else {
-            panic!("one flow");
+            panic!("expected one flow");
         };
         let carried = PATH.rate / 8 * (SECONDS / 5);
         assert!(bytes > carried * 9 / 10, "{name}: {bytes} of {carried}");
@@ -99,8 +99,8 @@ fn without_probing_a_black_hole_stops_the_transfer() {
     assert_eq!(outcome.received, [0]);
 }
 
-/// Probes cost little where the path takes everything: a lost probe does not reduce the window, and all probes together cost next to
-/// nothing.
+/// Probes cost little on a path without an MTU limit: a lost probe does not reduce the window, and all probes together cost less than 1 % of
+/// the throughput.
 #[test]
 fn probes_cost_little_throughput() {
     for (name, config) in everyone() {

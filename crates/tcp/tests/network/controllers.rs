@@ -8,8 +8,9 @@ use baton_tcp::{Config, Congestion, EcnMode};
 use baton_wire::{Span, Time};
 use std::fmt::Write;
 
-/// Rate of the bottleneck in bits per second, and the share of it that is payload.
+/// Rate of the bottleneck in bits per second.
 const RATE: u64 = 20_000_000;
+/// Share of the rate that is payload.
 const PAYLOAD_SHARE: f64 = 1448.0 / 1500.0;
 const SECONDS: u64 = 30;
 const ALL: [Congestion; 4] = [
@@ -38,7 +39,7 @@ fn path(round_trip_ms: u64, queue: usize) -> PathSpec {
     }
 }
 
-/// Returns how many packets fill the path while none waits.
+/// Returns how many packets the path holds while none waits at the bottleneck.
 fn path_holds(round_trip_ms: u64) -> usize {
     (RATE * round_trip_ms / 1000 / 8 / 1500) as usize
 }
@@ -62,10 +63,10 @@ fn line(text: &mut String, start: std::fmt::Arguments<'_>, used: f64, outcome: &
         outcome.mean_queue(),
         outcome.lost
     )
-    .expect("a string takes text");
+    .expect("a string can be written");
 }
 
-/// Shallow, fitting and deep queues. DCTCP without marks is NewReno.
+/// Queues that hold a quarter of what the path holds, as much, or eight times as much. Without marks, DCTCP behaves like NewReno.
 #[test]
 fn one_flow_by_round_trip_and_queue() {
     let mut text = String::from("algorithm  rtt ms  queue  used %  queued   lost");
@@ -97,7 +98,7 @@ fn one_flow_by_round_trip_and_queue() {
     insta::assert_snapshot!(text);
 }
 
-/// draft-ietf-ccwg-bbr-06 1: a deep queue that CUBIC fills stays nearly empty.
+/// A deep queue that CUBIC fills stays nearly empty with BBR (draft-ietf-ccwg-bbr-06 1).
 #[test]
 fn bbr_leaves_a_deep_queue_empty() {
     let queue = path_holds(20) * 8;
@@ -105,7 +106,7 @@ fn bbr_leaves_a_deep_queue_empty() {
     let (cubic, bbr) = (queued(Congestion::Cubic), queued(Congestion::Bbr));
     assert!(
         cubic > queue as f64 / 2.0,
-        "CUBIC fills it: {cubic:.1} of {queue}"
+        "CUBIC fills the queue: {cubic:.1} of {queue}"
     );
     assert!(bbr < cubic / 10.0, "BBR does not: {bbr:.1} of {queue}");
 }
@@ -136,14 +137,17 @@ fn random_losses() {
             let [_, cubic, bbr] = shares[..] else {
                 panic!("three algorithms were run")
             };
-            assert!(bbr > 2.0 * cubic, "{bbr:.3} beside {cubic:.3} at {loss}");
+            assert!(
+                bbr > 2.0 * cubic,
+                "BBR {bbr:.3}, CUBIC {cubic:.3} at {loss}"
+            );
             assert!(loss > 0.01 || bbr > 0.8, "{bbr:.3} at {loss}");
         }
     }
     insta::assert_snapshot!(text);
 }
 
-/// RFC 8257 3: the queue stays near its marking threshold, however deep it is.
+/// The queue stays near its marking threshold, however many packets it can hold (RFC 8257 3).
 #[test]
 fn dctcp_keeps_the_queue_near_the_threshold() {
     let mut text = String::from("threshold  flows  used %  queued  marked %   lost");
@@ -168,7 +172,7 @@ fn dctcp_keeps_the_queue_near_the_threshold() {
                 marked * 100.0,
                 outcome.lost
             )
-            .expect("a string takes text");
+            .expect("a string can be written");
         }
     }
     insta::assert_snapshot!(text);
@@ -213,7 +217,7 @@ fn flows_of_one_kind_are_fair() {
                 used,
                 &outcome,
             );
-            write!(text, "  {fair:>8.3}").expect("a string takes text");
+            write!(text, "  {fair:>8.3}").expect("a string can be written");
         }
     }
     insta::assert_snapshot!(text);
@@ -235,11 +239,11 @@ fn a_late_joiner_gets_its_share() {
             Engine::opening(Role::Source, std::slice::from_ref(&config)).joins_at(joins, &config);
         let mut sink = Engine::listening(Role::Sink, &config, 2);
         let outcome = run(&mut source, &mut sink, path, Span::from_secs(SECONDS));
-        write!(text, "\n{:<9}", format!("{congestion:?}")).expect("a string takes text");
+        write!(text, "\n{:<9}", format!("{congestion:?}")).expect("a string can be written");
         for tenth in 0..9 {
             let got = outcome.between(tenth, tenth + 1);
             let share = got[1] as f64 / (got[0] + got[1]) as f64;
-            write!(text, "  {share:.2}").expect("a string takes text");
+            write!(text, "  {share:.2}").expect("a string can be written");
         }
         let late = outcome.between(6, 9);
         let share = late[1] as f64 / (late[0] + late[1]) as f64;
@@ -248,7 +252,7 @@ fn a_late_joiner_gets_its_share() {
     insta::assert_snapshot!(text);
 }
 
-/// Records the actual shares, not desired ones: they depend on the queue.
+/// The snapshot has the actual shares, which depend on the queue, and not desired ones.
 #[test]
 fn bbr_beside_cubic() {
     let mut text = String::from("queue  BBR's share  used %  queued   lost");

@@ -35,7 +35,7 @@ pub struct Engine {
     streams: Vec<Option<Stream>>,
     /// Flows still to be opened: time, number in the port, and configuration.
     joining: Vec<(Time, u16, Config)>,
-    /// All connections are exported as bytes and imported again every this many steps; 0 stands for never.
+    /// Number of steps after which all connections are exported as bytes and imported again; 0 stands for never.
     move_every: u64,
     steps: u64,
 }
@@ -89,9 +89,9 @@ impl Engine {
         }
         for stream in self.streams.iter_mut().flatten() {
             let bytes = self.stack.export(now, stream.id).to_bytes();
-            let state = Portable::from_bytes(&bytes).expect("what was written can be read");
+            let state = Portable::from_bytes(&bytes).expect("an exported state can be decoded");
             let id = self.stack.import(now, state);
-            stream.id = id.expect("it was here before");
+            stream.id = id.expect("the stack had it before");
         }
     }
 
@@ -166,7 +166,7 @@ fn drain(stack: &mut Stack<Bytes>, stream: &mut Stream) {
 
 impl End for Engine {
     fn receive(&mut self, now: Time, packet: &[u8]) {
-        let (packet, payload) = decode_packet(packet).expect("an end sends right packets");
+        let (packet, payload) = decode_packet(packet).expect("the other end sends valid packets");
         let mut segment = Segment {
             src: packet.src,
             dst: packet.dst,
@@ -201,7 +201,7 @@ impl End for Engine {
         };
         let payload: Vec<u8> = segment.payload.concat();
         let mut bytes = Vec::new();
-        encode_packet(&packet, &payload, &mut bytes).expect("the engine sends right segments");
+        encode_packet(&packet, &payload, &mut bytes).expect("the engine sends valid segments");
         Some(bytes)
     }
 

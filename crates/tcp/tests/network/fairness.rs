@@ -69,7 +69,10 @@ fn flows_of_one_kind_share_a_bottleneck() {
                     used > 0.8 && used < 1.0,
                     "{congestion:?} x {flows} uses {used:.3}"
                 );
-                assert!(fair > 0.8, "{congestion:?} x {flows} is fair to {fair:.3}");
+                assert!(
+                    fair > 0.8,
+                    "{congestion:?} x {flows} has a fairness of {fair:.3}"
+                );
                 write!(
                     text,
                     "\n{:<9}  {:<7}  {flows:>5}  {:>6.1}  {fair:>8.3}  {lost:>4}  {marked:>6}",
@@ -77,7 +80,7 @@ fn flows_of_one_kind_share_a_bottleneck() {
                     format!("{ecn:?}"),
                     used * 100.0
                 )
-                .expect("a string takes text");
+                .expect("a string can be written");
             }
         }
     }

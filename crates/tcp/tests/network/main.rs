@@ -1,5 +1,5 @@
-//! Two ends with a bottleneck in between, in virtual time: how much gets through, and how flows share it. The other end is the
-//! same engine, or smoltcp, an independent implementation.
+//! Tests of two ends with a bottleneck between them, in virtual time: how much data arrives, and how flows share the bottleneck. The other
+//! end is the same engine, or smoltcp, an independent implementation.
 //!
 //! The results are recorded as snapshots. Review any change of a snapshot, and accept it with
 //! `INSTA_UPDATE=always cargo test -p baton-tcp --test network` if it is intended.

@@ -10,13 +10,13 @@ use std::fmt::Write;
 
 /// Rate of the bottleneck, in bits per second.
 const RATE: u64 = 20_000_000;
-/// Length of one run.
+/// Length of one run in seconds.
 const SECONDS: u64 = 20;
 const LOSSES: [f64; 4] = [0.0, 0.001, 0.01, 0.03];
 const ROUND_TRIPS_MS: [u64; 3] = [2, 20, 100];
 const BUFFERS_KIB: [u32; 2] = [64, 1024];
 const ALGORITHMS: [Congestion; 2] = [Congestion::NewReno, Congestion::Cubic];
-/// Number of packets that may wait at the bottleneck: about 50 ms' worth.
+/// Maximum number of packets that wait at the bottleneck, which sends them in about 50 ms.
 const QUEUE: usize = 83;
 
 /// Implementations at the two ends, source first.
@@ -28,7 +28,7 @@ enum Pair {
 }
 
 impl Pair {
-    /// Returns the source's algorithms; smoltcp has CUBIC.
+    /// Returns the source's algorithms; smoltcp uses only CUBIC.
     fn algorithms(self) -> &'static [Congestion] {
         match self {
             Self::Engines | Self::EngineToOther => &ALGORITHMS,
@@ -106,7 +106,7 @@ impl Cell {
 fn table(pair: Pair) -> String {
     let mut text = String::from("loss %  rtt ms  buffer KiB");
     for congestion in pair.algorithms() {
-        write!(text, "  {congestion:>8?}").expect("a string takes text");
+        write!(text, "  {congestion:>8?}").expect("a string can be written");
     }
     for loss in LOSSES {
         for round_trip_ms in ROUND_TRIPS_MS {
@@ -116,7 +116,7 @@ fn table(pair: Pair) -> String {
                     "\n{:>6.1}  {round_trip_ms:>6}  {buffer_kib:>10}",
                     loss * 100.0
                 )
-                .expect("a string takes text");
+                .expect("a string can be written");
                 for &congestion in pair.algorithms() {
                     let cell = Cell {
                         loss,
@@ -127,10 +127,10 @@ fn table(pair: Pair) -> String {
                     let goodput = cell.goodput(pair);
                     assert!(
                         goodput <= RATE as f64,
-                        "no more than the bottleneck lets pass"
+                        "the goodput is at most the bottleneck's rate"
                     );
-                    assert!(goodput > 0.0, "something gets through");
-                    write!(text, "  {:>8.2}", goodput / 1e6).expect("a string takes text");
+                    assert!(goodput > 0.0, "some data arrives");
+                    write!(text, "  {:>8.2}", goodput / 1e6).expect("a string can be written");
                 }
             }
         }

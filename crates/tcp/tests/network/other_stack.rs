@@ -101,7 +101,7 @@ impl OtherStack {
         interface.update_ip_addrs(|addrs| {
             addrs
                 .push(IpCidr::new(IpAddress::Ipv4(addr), 24))
-                .expect("there is room for an address");
+                .expect("there is space for an address");
         });
         let room = || SocketBuffer::new(vec![0; buffer as usize]);
         let mut socket = Socket::new(room(), room());

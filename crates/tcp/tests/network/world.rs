@@ -116,7 +116,7 @@ fn exchange(now: Time, end: &mut dyn End, inward: &mut Path, outward: &mut Path)
         end.receive(now, &packet);
     }
     for count in 0.. {
-        assert!(count < MOST_STEPS, "an end comes to rest");
+        assert!(count < MOST_STEPS, "an end must become idle");
         end.step(now);
         let Some(packet) = end.transmit(now) else {
             break;

@@ -110,7 +110,7 @@ impl Player {
 
     fn put_in(&mut self, state: Portable<Symbolic>) -> Result<(), String> {
         let moved = self.stack.import(self.now, state);
-        let moved = moved.map_err(|_| "expected that its state is taken in")?;
+        let moved = moved.map_err(|_| "expected that the stack imports the state")?;
         self.peer().id = Some(moved);
         Ok(())
     }
@@ -126,11 +126,13 @@ impl Player {
             self.stack.poll_transmit(self.now),
         );
         if left != (None, None, None) {
-            return Err(format!("expected that nothing is left, got {left:?}"));
+            return Err(format!(
+                "expected that nothing remains in the stack, got {left:?}"
+            ));
         }
         let read = Portable::from_bytes(&state.to_bytes()).map_err(|error| error.to_string())?;
         if read != state {
-            return Err(format!("expected that the bytes say all of {state:?}"));
+            return Err(format!("expected that the bytes decode to {state:?}"));
         }
         let config = Config {
             nagle: true,

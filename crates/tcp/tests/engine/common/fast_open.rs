@@ -1,4 +1,4 @@
-//! Opening by Fast Open.
+//! Opening connections by Fast Open.
 
 use super::{Moves, Scenario, Side, Trace, World, end};
 use baton_tcp::{ConnId, Event, FastOpen, FastOpenKey, FastOpenKeys, FastOpenListening, Stack};
@@ -94,7 +94,7 @@ impl World {
     }
 }
 
-/// Asks for a cookie by a connection from another port, and ends the connection.
+/// Requests a cookie on a connection from another port, and aborts the connection.
 fn learn(now: Time, client: &mut Stack<Symbolic>, server: &mut Stack<Symbolic>) {
     let mut flow = Flow {
         local: end(0),

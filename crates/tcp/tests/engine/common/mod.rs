@@ -17,7 +17,7 @@ use rand_pcg::Pcg64Mcg;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// More than any run needs that makes progress.
+/// Maximum number of segments in a run. Every run that makes progress needs fewer.
 const MOST_SEGMENTS: usize = 100_000;
 
 /// Maximum number of moves by essentials in a run. Each restarts the retransmission timer; too many would keep it from ever expiring.
@@ -43,7 +43,8 @@ pub enum Moves {
     Sometimes,
     /// At a few events, after their effects were polled, by the essentials that another system's TCP can export and import.
     ByEssentials,
-    /// Connections settle now and then. At rest, they move, by essentials or completely, or continue; some continue earlier.
+    /// Now and then, connections settle: they send nothing new until everything is acknowledged. Once at rest, they move, completely or by
+    /// essentials, or continue. Some continue before they are at rest.
     AtRest,
 }
 
@@ -298,7 +299,7 @@ impl Side {
         assert_eq!(
             self.stacks[idle].poll_event(),
             None,
-            "only the stack that holds the connection speaks"
+            "only the stack that holds the connection reports events"
         );
     }
 
@@ -309,7 +310,7 @@ impl Side {
             assert_eq!(piece.source, 1 - side as u64, "the other end wrote it");
             assert_eq!(
                 piece.offset, self.app.read,
-                "bytes come in order, none lost, none twice"
+                "bytes arrive in order, none lost or duplicated"
             );
             self.app.read += u64::from(piece.len);
             self.app.unconsumed += piece.len as usize;
@@ -373,13 +374,13 @@ impl Side {
         let mut portable = self.stacks[self.holder].export(now, id);
         if across {
             self.holder = 1 - self.holder;
-            // As if the other stack were in another program.
+            // The state moves as bytes, as if the other stack were in another program.
             let bytes = portable.to_bytes();
-            portable = Portable::from_bytes(&bytes).expect("what was written can be read");
+            portable = Portable::from_bytes(&bytes).expect("an exported state can be decoded");
         }
         let id = self.stacks[self.holder]
             .import(now, portable)
-            .expect("there is room and nothing is broken");
+            .expect("the four-tuple is free and the state valid");
         let half_open = self.stacks[self.holder].state(id) == State::SynReceived;
         let gone_from_listener = waited || !half_open;
         if known || (across && gone_from_listener) {
@@ -387,7 +388,7 @@ impl Side {
         }
     }
 
-    /// Passes the connection through another system's TCP, if possible.
+    /// Exports and imports the connection as if through another system's TCP, if possible.
     fn pass_on_essentials(&mut self, now: Time, config: &Config) {
         let Some(id) = self.conn else {
             return;
@@ -400,7 +401,7 @@ impl Side {
         let state = match essentials {
             Some(essentials) => {
                 let state = essentials.clone().into_portable(config);
-                let again = state.essentials().expect("it is what it was");
+                let again = state.essentials().expect("it is the same state");
                 let expected = Essentials {
                     timestamp: essentials.timestamp.map(|value| value.wrapping_add(1)),
                     // The controller may choose these values.
@@ -414,7 +415,7 @@ impl Side {
             None => whole,
         };
         let id = self.stacks[self.holder].import(now, state);
-        self.conn = Some(id.expect("there is room and nothing is broken"));
+        self.conn = Some(id.expect("the four-tuple is free and the state valid"));
     }
 
     fn check(&self) {
@@ -481,7 +482,7 @@ impl World {
             let in_time = self.now < limit && self.trace.segments.len() < MOST_SEGMENTS;
             assert!(
                 in_time,
-                "both ends close in the end: {:#?} {:#?}",
+                "both ends must close in time: {:#?} {:#?}",
                 self.progress(),
                 self.last_segments()
             );
@@ -490,7 +491,7 @@ impl World {
         for side in &self.sides {
             assert_eq!(side.ended, Some(CloseReason::Normal));
             assert_eq!(side.app.read, side.app.expected, "every byte was read");
-            assert!(side.app.peer_closed, "the end of the data was told");
+            assert!(side.app.peer_closed, "the end of the stream was reported");
         }
     }
 
@@ -526,7 +527,7 @@ impl World {
             return;
         }
         let Some(Reverse(next)) = self.planned.pop() else {
-            panic!("nothing will happen any more")
+            panic!("no event or timer is pending")
         };
         match next.what {
             Happening::Arrival { side, segment } => {
@@ -603,7 +604,7 @@ impl World {
         }
     }
 
-    /// Checks that a settling connection only sends what was sent before.
+    /// Checks that a settling connection sends nothing that it has not sent before.
     fn note_sent(&mut self, side: usize, segment: &Segment<Symbolic>) {
         let end = &mut self.sides[side];
         let len: u32 = segment.payload.iter().map(|piece| piece.len).sum();
@@ -616,7 +617,7 @@ impl World {
         let sent = *end.sent.get_or_insert(to);
         assert!(
             !end.settles || to.at_or_before(sent),
-            "{segment:?} is new, and the connection settles"
+            "{segment:?} is new, although the connection settles"
         );
         end.sent = Some(sent.latest(to));
     }

@@ -37,7 +37,7 @@ pub fn with_patient_rules(rng: &mut Pcg64Mcg, config: Config) -> Config {
     }
 }
 
-/// Returns random settings, with a search that begins low and soon restarts.
+/// Returns random settings of path MTU probing, with a search that begins at a small size and soon restarts.
 fn mtu_probing(rng: &mut Pcg64Mcg) -> MtuProbing {
     let modes = [
         ProbePathMtu::Off,
