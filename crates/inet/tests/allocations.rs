@@ -1,5 +1,5 @@
-//! In steady state a segment costs no allocation: neither in bulk nor in ping-pong, from the application through frames to the
-//! application.
+//! Checks that in steady state a segment costs no allocation on its way from one application through a frame to the other application, in
+//! bulk transfers and in ping-pong.
 
 mod common;
 
@@ -20,7 +20,7 @@ struct Pair {
     hosts: [Host; 2],
     arenas: [Arena; 2],
     frame: Vec<u8>,
-    /// Frames go and come in batches.
+    /// Whether frames are sent and received in batches.
     batches: bool,
     batch: Vec<Bytes>,
     now: Time,
@@ -33,7 +33,7 @@ impl Pair {
     fn new(networks: [&str; 2], batches: bool) -> Self {
         let host = |side: usize| {
             let interface = interface(side, networks[side]);
-            Host::new(interface, Config::default(), side as u64).expect("right parameters")
+            Host::new(interface, Config::default(), side as u64).expect("the parameters are valid")
         };
         let mut hosts = [host(0), host(1)];
         let [local, remote] = [0, 1].map(|side: usize| {
@@ -57,7 +57,7 @@ impl Pair {
         }
     }
 
-    /// Everything that is to be sent goes over; what arrives is read.
+    /// Carries all frames to the other host, reads the data that arrives, and advances time.
     fn turn(&mut self) {
         for side in [0, 1] {
             while let Some((id, event)) = self.hosts[side].stack_mut().poll_event() {
@@ -139,12 +139,12 @@ fn segments_cost_no_allocations() {
             ("bulk", Pair::bulk as fn(&mut Pair, usize)),
             ("ping-pong", Pair::ping_pong),
         ] {
-            // Queues and tables find their size.
+            // Let queues and tables reach their final size.
             work(&mut pair, 4000);
             let before = pair.frames;
             let allocations = allocations_of(|| work(&mut pair, 2000));
             let frames = pair.frames - before;
-            assert!(frames >= 4000, "{what}: {frames} frames went");
+            assert!(frames >= 4000, "{what}: {frames} frames were sent");
             assert_eq!(allocations, 0, "{what}: allocations for {frames} frames");
             assert_eq!(pair.arenas.each_ref().map(Arena::alone), [0, 0]);
         }

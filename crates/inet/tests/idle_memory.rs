@@ -1,4 +1,4 @@
-//! An idle connection takes at most 1 KiB, its part of every table included.
+//! Checks that an idle connection takes at most 1 KiB, including its share of every table.
 
 use baton_tcp::{Config, Event, Stack};
 use baton_testkit::{Counting, in_use};
@@ -11,17 +11,19 @@ static ALLOCATOR: Counting = Counting;
 
 const CONNECTIONS: u32 = 100_000;
 
-/// Connections opened at a time.
+/// Number of connections that are opened at a time.
 const BATCH: u32 = 1000;
 
-/// Hands over what both stacks send, until nothing is left.
+/// Delivers the segments of both stacks to each other until neither sends any more.
 fn settle(stacks: &mut [Stack<Bytes>; 2], now: Time) {
     let mut busy = true;
     while std::mem::take(&mut busy) {
         for side in [0, 1] {
             while let Some((_, event)) = stacks[side].poll_event() {
                 if let Event::Acceptable(listener) = event {
-                    stacks[side].accept(listener).expect("one waits");
+                    stacks[side]
+                        .accept(listener)
+                        .expect("a connection is pending");
                 }
             }
             while let Some((_, segment)) = stacks[side].poll_transmit(now) {
@@ -50,7 +52,7 @@ fn an_idle_connection_takes_at_most_a_kibibyte() {
             now += Span::from_ms(1);
         }
     }
-    // The last acknowledgments that wait are sent, and everybody is idle.
+    // Delayed acknowledgments are sent, and then all connections are idle.
     now += Span::from_secs(1);
     stacks.iter_mut().for_each(|stack| {
         stack.handle_timeouts(now);

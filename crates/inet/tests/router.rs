@@ -1,4 +1,4 @@
-//! A router between two links: what it forwards, what it tells, and that nothing that comes in makes it panic.
+//! Tests of a router between two links: which packets it forwards, which errors it reports, and that no input makes it panic.
 
 use baton_inet::{Cidr, ForwardRefusal, Host, InterfaceConfig, Medium, Route, Router, Verdict};
 use baton_tcp::{Config, Event};
@@ -17,8 +17,9 @@ use std::net::IpAddr;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The router's interfaces, and a host on each link.
+/// Ethernet addresses of the router's interfaces.
 const ROUTER: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+/// Ethernet addresses of the hosts, one on each link.
 const HOST: [[u8; 6]; 2] = [[2, 0, 0, 0, 1, 1], [2, 0, 0, 0, 1, 2]];
 
 fn cidrs(list: &[&str]) -> Vec<Cidr> {
@@ -41,24 +42,27 @@ fn router_of(mtus: [u16; 2], routes: &[(&str, &str)]) -> Router {
             gateway: Some(gateway.parse().expect("an address")),
         })
         .collect();
-    Router::new(interfaces.to_vec()).expect("right parameters")
+    Router::new(interfaces.to_vec()).expect("the parameters are valid")
 }
 
 fn router() -> Router {
     router_of([1500; 2], &[])
 }
 
-/// A datagram from a host on the first link.
+/// Returns a frame with a datagram from the host on the first link.
 fn datagram(src: &str, dst: &str, hops: u8, data: &[u8]) -> Vec<u8> {
     let builder = PacketBuilder::ethernet2(HOST[0], ROUTER[0]);
     let parse = |text: &str| text.parse::<IpAddr>().expect("an address");
     let builder = match (parse(src), parse(dst)) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => builder.ipv4(src.octets(), dst.octets(), hops),
         (IpAddr::V6(src), IpAddr::V6(dst)) => builder.ipv6(src.octets(), dst.octets(), hops),
-        _ => panic!("one version"),
+        _ => panic!("expected two addresses of the same version"),
     };
     let mut frame = Vec::new();
-    builder.udp(7, 9).write(&mut frame, data).expect("memory");
+    builder
+        .udp(7, 9)
+        .write(&mut frame, data)
+        .expect("a vector can be written");
     frame
 }
 
@@ -73,7 +77,7 @@ fn own_frames(router: &mut Router, at: usize) -> Vec<Vec<u8>> {
     }
 }
 
-/// The router knows both hosts' Ethernet addresses.
+/// Makes the router learn the Ethernet addresses of both hosts.
 fn introduce(router: &mut Router) {
     let hosts = [("10.0.0.9", "10.0.0.1"), ("10.0.1.9", "10.0.1.1")];
     for (at, (host, own)) in hosts.into_iter().enumerate() {
@@ -92,7 +96,11 @@ fn introduce(router: &mut Router) {
         );
     }
     for at in [0, 1] {
-        assert_eq!(own_frames(router, at).len(), 2, "both are answered");
+        assert_eq!(
+            own_frames(router, at).len(),
+            2,
+            "both requests are answered"
+        );
     }
 }
 
@@ -119,7 +127,7 @@ fn solicitation(at: usize, own: &str, target: &str) -> Vec<u8> {
         .ipv6(octets(own), octets(target), 255)
         .icmpv6(Icmpv6Type::NeighborSolicitation)
         .write(&mut frame, &content)
-        .expect("memory");
+        .expect("a vector can be written");
     frame
 }
 
@@ -132,14 +140,14 @@ fn a_packet_leaves_in_the_frame_in_which_it_came() {
         for hops in [2, 64, 255] {
             let mut frame = datagram(src, dst, hops, data);
             let len = frame.len();
-            // Ethernet pads what is short.
+            // Ethernet pads short frames.
             frame.resize(90, 0xee);
             let verdict = router.handle_frame(Time::ZERO, 0, &mut frame);
             assert_eq!(verdict, Verdict::Forward { interface: 1, len });
             let mut expected = datagram(src, dst, hops - 1, data);
             expected[..6].copy_from_slice(&HOST[1]);
             expected[6..12].copy_from_slice(&ROUTER[1]);
-            assert_eq!(frame[..len], expected, "checksum and all");
+            assert_eq!(frame[..len], expected, "the checksum is also correct");
         }
         assert_eq!(router.stats().forwarded, 3);
     }
@@ -179,7 +187,7 @@ fn packets_wait_for_a_neighbour_and_leave_when_it_answers() {
     assert_eq!(asked.len(), 1);
     let arp = ArpPacketSlice::from_slice(&asked[0][14..]).expect("ARP");
     assert_eq!(arp.target_protocol_addr(), [10, 0, 1, 9]);
-    // It asks for the router itself, and so tells where it is.
+    // The neighbour itself asks for the router, and its request contains its Ethernet address.
     let mut told = arp_request(HOST[1], "10.0.1.9", "10.0.1.1");
     router.handle_frame(Time::ZERO, 1, &mut told);
     let released = own_frames(&mut router, 1);
@@ -208,12 +216,15 @@ fn the_longest_prefix_wins() {
             let arp = ArpPacketSlice::from_slice(&frame[14..]).expect("ARP");
             assert_eq!(arp.target_protocol_addr(), gateway, "{dst}");
         } else {
-            assert_eq!(dst, "8.8.8.8", "the same neighbour is asked for once");
+            assert_eq!(
+                dst, "8.8.8.8",
+                "the router asks for the same neighbour only once"
+            );
         }
     }
 }
 
-/// The ICMP message in a frame, and to whom it goes.
+/// Returns the destination of a frame, and the ICMP message in it.
 fn icmp_of(frame: &[u8]) -> (IpAddr, String) {
     let packet = SlicedPacket::from_ethernet(frame).expect("a frame");
     match (packet.net, packet.transport) {
@@ -238,7 +249,7 @@ fn icmp_of(frame: &[u8]) -> (IpAddr, String) {
                 format!("{:?}", message.icmp_type()),
             )
         }
-        other => panic!("no ICMP: {other:?}"),
+        other => panic!("expected ICMP, got {other:?}"),
     }
 }
 
@@ -316,7 +327,7 @@ fn senders_are_notified_why_a_packet_was_not_forwarded() {
         assert_eq!(verdict, Verdict::Refused(reason));
         assert_eq!(router.stats().refused.get(reason), 1);
         let [error] = &own_frames(&mut router, 0)[..] else {
-            panic!("one error about {src} to {dst}")
+            panic!("expected one error about {src} to {dst}")
         };
         assert_eq!(icmp_of(error), (src.parse().expect("an address"), told));
     }
@@ -358,7 +369,7 @@ fn a_packet_that_may_be_fragmented_is() {
         assert_eq!(usize::from(header.fragment_offset.value()) * 8, again.len());
         again.extend_from_slice(carried);
     }
-    assert_eq!(again[8..], data, "behind UDP's header");
+    assert_eq!(again[8..], data, "the data follows UDP's header");
     assert_eq!(
         (router.stats().fragmented, router.stats().fragments),
         (1, 3)
@@ -394,7 +405,10 @@ fn a_neighbour_that_does_not_answer_is_reported() {
         let mut now = Time::ZERO;
         let mut solicitations = own_frames(&mut router, 1).len();
         while now < Time::ZERO + Span::from_ms(3500) {
-            now = router.poll_timeout().expect("it is asked for").max(now);
+            now = router
+                .poll_timeout()
+                .expect("a request is pending")
+                .max(now);
             router.handle_timeouts(now);
             solicitations += own_frames(&mut router, 1).len();
             router.check();
@@ -404,7 +418,7 @@ fn a_neighbour_that_does_not_answer_is_reported() {
         }
         assert_eq!((now, solicitations), (Time::ZERO + Span::from_secs(3), 3));
         let [error] = &own_frames(&mut router, 0)[..] else {
-            panic!("one error")
+            panic!("expected one error")
         };
         assert_eq!(icmp_of(error), (src.parse().expect("an address"), told));
         let again = router.handle_frame(now, 0, &mut datagram(src, dst, 9, b""));
@@ -423,13 +437,13 @@ fn each_address_of_the_router_answers_echo() {
             .ipv4([10, 0, 0, 9], own, 9)
             .icmpv4(Icmpv4Type::EchoRequest(echo))
             .write(&mut frame, b"ping")
-            .expect("memory");
+            .expect("a vector can be written");
         assert_eq!(
             router.handle_frame(Time::ZERO, 0, &mut frame),
             Verdict::Consumed
         );
         let [reply] = &own_frames(&mut router, 0)[..] else {
-            panic!("one reply")
+            panic!("expected one reply")
         };
         let told = format!("{:?}", Icmpv4Type::EchoReply(echo));
         assert_eq!(
@@ -444,7 +458,7 @@ fn each_address_of_the_router_answers_echo() {
         .ipv6(near.octets(), far.octets(), 9)
         .icmpv6(Icmpv6Type::EchoRequest(echo))
         .write(&mut frame, b"ping")
-        .expect("memory");
+        .expect("a vector can be written");
     router.handle_frame(Time::ZERO, 0, &mut frame);
     assert_eq!(own_frames(&mut router, 0).len(), 1);
 }
@@ -453,14 +467,14 @@ fn each_address_of_the_router_answers_echo() {
 fn no_errors_are_sent_about_errors_multicasts_and_later_fragments() {
     let mut router = router();
     introduce(&mut router);
-    // An ICMP error that has come too far.
+    // An ICMP error whose hop limit is exhausted.
     let error = Icmpv4Type::DestinationUnreachable(DestUnreachableHeader::Host);
     let mut frame = Vec::new();
     PacketBuilder::ethernet2(HOST[0], ROUTER[0])
         .ipv4([10, 0, 0, 9], [10, 0, 1, 9], 1)
         .icmpv4(error)
         .write(&mut frame, &[0; 28])
-        .expect("memory");
+        .expect("a vector can be written");
     router.handle_frame(Time::ZERO, 0, &mut frame);
     // A later fragment.
     let mut frame = datagram("10.0.0.9", "8.8.8.8", 9, b"");
@@ -470,7 +484,7 @@ fn no_errors_are_sent_about_errors_multicasts_and_later_fragments() {
     header.header_checksum = header.calc_header_checksum();
     frame[14..34].copy_from_slice(&header.to_bytes());
     router.handle_frame(Time::ZERO, 0, &mut frame);
-    // All on the other link, a group, nobody, and a source of the link alone beyond a link that nothing is known of.
+    // Broadcast and multicast destinations, and sources that are multicast, loopback or unspecified addresses.
     for (src, dst) in [
         ("10.0.0.9", "10.0.1.255"),
         ("10.0.0.9", "10.0.1.0"),
@@ -508,11 +522,11 @@ fn only_ethernet_interfaces_forward() {
         medium: Medium::Ip,
         ..InterfaceConfig::new(ROUTER[0], cidrs(&["10.0.0.1/24"]))
     };
-    let refused = Router::new(vec![interface]).expect_err("no link");
+    let refused = Router::new(vec![interface]).expect_err("the interface has no Ethernet");
     assert!(refused.to_string().contains("Ethernet"));
 }
 
-/// Two hosts, each on a link of the router, and a connection between them.
+/// Two hosts, each on one of the router's links, exchange data on a connection.
 #[test]
 fn connections_pass_through_the_router() {
     for (nets, far) in [
@@ -525,9 +539,9 @@ fn connections_pass_through_the_router() {
                 routes: vec![Route::default_by(gateway)],
                 ..InterfaceConfig::new(HOST[side], cidrs(&nets[side..=side]))
             };
-            Host::new(interface, Config::default(), side as u64).expect("right parameters")
+            Host::new(interface, Config::default(), side as u64).expect("the parameters are valid")
         });
-        // The way back is narrower.
+        // The MTU of the way back is smaller.
         let mut router = router_of([1280, 1500], &[]);
         let addrs = nets.map(|net| net.parse::<Cidr>().expect("a network").addr());
         let remote = Endpoint::new(addrs[1], 80);
@@ -542,7 +556,10 @@ fn connections_pass_through_the_router() {
         let (mut written, mut received, mut accepted) = ([0; 2], [Vec::new(), Vec::new()], None);
         let mut now = Time::ZERO;
         while received.iter().any(|received| received.len() < data.len()) {
-            assert!(now < Time::ZERO + Span::from_secs(60), "it goes on");
+            assert!(
+                now < Time::ZERO + Span::from_secs(60),
+                "the transfer completes in time"
+            );
             for side in [0, 1] {
                 let ids = [Some(conn), accepted];
                 let stack = hosts[side].stack_mut();
@@ -583,12 +600,12 @@ fn connections_pass_through_the_router() {
         assert!(received.iter().all(|received| *received == data));
         assert!(router.stats().forwarded > 400);
         let told = router.stats().refused.get(ForwardRefusal::TooLong);
-        assert!(told > 0, "the path's MTU was found out");
+        assert!(told > 0, "the path's MTU was discovered");
     }
 }
 
 proptest! {
-    /// What is changed at random is refused, or has one hop less and else what it had.
+    /// A packet that is changed at random is either refused, or forwarded with a hop limit that is lower by one and no other change.
     #[test]
     fn no_input_makes_the_router_panic(
         v6: bool,

@@ -1,4 +1,4 @@
-//! Two hosts of Baton.
+//! Two hosts that run Baton.
 
 use crate::{FRAME_LEN, Pair, REQUEST_LEN, RESPONSE_LEN};
 use baton_inet::{Host, InterfaceConfig};
@@ -8,17 +8,17 @@ use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::{Bytes, BytesMut};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Time that passes at every turn.
+/// Time that passes in each turn.
 const STEP: Span = Span::from_us(10);
 
-/// What applications write: a constant, which is referred to, not copied, and not counted.
+/// Data that applications write. Baton refers to this constant without copying it or counting references.
 static BLOCK: [u8; 64 << 10] = [7; 64 << 10];
 
 pub struct Hosts {
     hosts: [Host; 2],
     arenas: [Arena; 2],
     now: Time,
-    /// Bytes of the current request or response that arrived, by connection.
+    /// Number of bytes of the current request or response that have arrived, by connection.
     arrived: [Vec<usize>; 2],
     clients: Vec<ConnId>,
     load: Load,
@@ -48,7 +48,7 @@ impl Pair for Hosts {
                 mac,
                 vec![baton_inet::Cidr::new(addr, 24).expect("a network")],
             );
-            Host::new(interface, config.clone(), last.into()).expect("right parameters")
+            Host::new(interface, config.clone(), last.into()).expect("the parameters are valid")
         };
         let mut pair = Self {
             hosts: [host(1), host(2)],
@@ -73,7 +73,7 @@ impl Pair for Hosts {
                 .stack_mut()
                 .connect(pair.now, Flow { local, remote });
             pair.clients.push(conn.expect("a free four-tuple"));
-            // Answers to all SYNs would come at once otherwise, more than wait for a neighbour.
+            // Otherwise, all SYNs would be answered at once, with more packets than can wait for the neighbour's address.
             (0..8).for_each(|_| pair.turn());
         }
         pair
@@ -115,7 +115,10 @@ impl Hosts {
                 }
             }
             let (arena, now) = (&mut self.arenas[side], self.now);
-            let [sender, receiver] = self.hosts.get_disjoint_mut([side, 1 - side]).expect("two");
+            let [sender, receiver] = self
+                .hosts
+                .get_disjoint_mut([side, 1 - side])
+                .expect("two hosts");
             let mut arrivals = receiver.arrivals(now);
             loop {
                 let memory = arena.memory(FRAME_LEN);
@@ -142,7 +145,7 @@ impl Hosts {
                 let most = (*len - *written).min(self.block.len() as u64) as usize;
                 let taken = stack
                     .write(self.clients[0], self.block.slice(..most))
-                    .expect("open");
+                    .expect("it is open");
                 if taken == 0 {
                     break;
                 }
@@ -157,7 +160,7 @@ impl Hosts {
         self.hosts[0]
             .stack_mut()
             .write(conn, request)
-            .expect("open");
+            .expect("it is open");
     }
 
     fn read(&mut self, side: usize, conn: ConnId) {
@@ -178,14 +181,14 @@ impl Hosts {
             *arrived -= whole;
             if side == 1 {
                 let response = self.block.slice(..RESPONSE_LEN);
-                stack.write(conn, response).expect("open");
+                stack.write(conn, response).expect("it is open");
                 continue;
             }
             self.answered += 1;
             if self.asked < count {
                 self.asked += 1;
                 let request = self.block.slice(..REQUEST_LEN);
-                stack.write(conn, request).expect("open");
+                stack.write(conn, request).expect("it is open");
             }
         }
     }

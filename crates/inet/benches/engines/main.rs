@@ -1,52 +1,53 @@
-//! Baton beside smoltcp: two hosts each, joined by Ethernet frames in memory, checksums made and verified on both sides.
+//! Compares Baton with smoltcp. Each engine runs two hosts, which exchange Ethernet frames in memory, and compute and verify checksums on both
+//! sides.
 //!
-//! Runs of the two take turns, so that a busy machine disturbs both alike, and each figure is the median of its runs. One
-//! core; the time is that of both ends together.
+//! Runs of the two engines alternate, so that other load on the machine affects both alike, and each figure is the median of its runs. A run
+//! uses one core, and its time is that of both ends together.
 //!
-//! Both engines have their own defaults but for the buffers, and both are compiled as one program with this. What that comes
-//! to:
+//! Both engines use their own defaults except for the sizes of buffers, and both are compiled together with this program. In detail:
 //!
-//! - Frames of at most 1514 bytes; Baton's data segments hold 1448 bytes, because each carries timestamps, smoltcp's 1460.
-//! - Frames are handed over in memory, without a copy, by both, and all that one end may send goes over before the other runs:
-//!   one acknowledgment answers many segments. Baton takes them in as a batch, and merges segments that follow each other. An application writes its answer as soon as it has the whole question, and the
-//!   answer goes before time passes; two frames are sent for each request, by both.
-//! - Baton tells which connections have something to read; smoltcp's sockets are asked one by one, by the application and by
-//!   smoltcp itself, which is what most of the figure with many connections shows.
-//! - What applications write is constant. smoltcp copies it into its buffer, Baton refers to it (`Bytes::from_static`, which
-//!   counts no references).
-//! - smoltcp copies data three times: from the application to its buffer, into the frame, out of the frame to its buffer. Baton
-//!   does once: into the frame. Applications look at data where it lies, with both.
-//! - Both make and verify the checksums of IP and TCP headers and data in software, Baton in the longest registers that the
-//!   processor has, smoltcp in those that its compiler takes for granted.
-//! - Baton controls congestion (CUBIC), notices losses by time and measures round trips of all segments; smoltcp's congestion
-//!   control is off, as its defaults have it.
+//! - Frames have at most 1514 bytes. Baton's data segments hold 1448 bytes, because each carries timestamps; smoltcp's hold 1460.
+//! - With both engines, frames move in memory without a copy, and one end sends everything that it may send before the other end runs, so
+//!   that one acknowledgment covers many segments. Baton receives the frames as a batch, and merges consecutive segments. An application
+//!   writes its response as soon as it has the whole request, and the response is sent before time passes. Both engines send two frames
+//!   for each request.
+//! - Baton reports which connections have data to read. smoltcp's sockets are checked one by one, by the application and by smoltcp itself,
+//!   which is most of what the figure with many connections shows.
+//! - Applications write constant data. smoltcp copies it into its buffer; Baton refers to it (`Bytes::from_static`, which counts no
+//!   references).
+//! - smoltcp copies data three times: from the application into its buffer, into the frame, and out of the frame into its buffer. Baton
+//!   copies data once, into the frame. With both, applications look at received data in place.
+//! - Both compute and verify the checksums of IP and TCP headers and data in software: Baton in the widest registers that the processor has,
+//!   smoltcp in those that the compiler assumes by default.
+//! - Baton controls congestion (CUBIC), detects losses by time and measures the round trips of all segments. smoltcp's congestion control is
+//!   off, which is its default.
 
 mod baton;
 mod smol;
 
 use std::time::Instant;
 
-/// Runs of each engine for one figure.
+/// Number of runs of each engine for one figure.
 const RUNS: usize = 7;
 
-/// Bytes of a request.
+/// Length of a request in bytes.
 pub const REQUEST_LEN: usize = 128;
 
-/// Bytes of a response.
+/// Length of a response in bytes.
 pub const RESPONSE_LEN: usize = 1024;
 
-/// Bytes of the largest frame, without check sequence.
+/// Length of the largest frame in bytes, without the frame check sequence.
 pub const FRAME_LEN: usize = 1514;
 
-/// Two hosts with connections between them, and the applications on top.
+/// Two hosts with connections between them, and their applications.
 pub trait Pair {
-    /// Both ends' buffers hold `buffer_len` bytes each way for each of `connections`, which are established.
+    /// Establishes `connections` connections, each with send and receive buffers of `buffer_len` bytes at both ends.
     fn new(connections: usize, buffer_len: usize) -> Self;
 
-    /// The client sends this many bytes by its first connection, and the server reads them.
+    /// Sends `len` bytes from the client to the server on the first connection.
     fn bulk(&mut self, len: u64);
 
-    /// Requests go out on every connection, and each response is followed by the next request, until so many are answered.
+    /// Sends requests on every connection, each after the response to the previous one, until `count` requests are answered.
     fn requests(&mut self, count: u64);
 }
 
@@ -63,7 +64,7 @@ struct Figure {
     load: Load,
     connections: usize,
     buffer_len: usize,
-    /// Bytes or requests of one run.
+    /// Number of bytes or requests in one run.
     amount: u64,
 }
 
@@ -95,7 +96,7 @@ impl Figure {
         }
     }
 
-    /// Seconds of one run, the pair's making not counted; one untimed run of a tenth comes before it.
+    /// Returns the duration of one run in seconds, without that of creating the pair and of a first run with a tenth of the amount.
     fn run<P: Pair>(&self) -> f64 {
         let mut pair = P::new(self.connections, self.buffer_len);
         self.work(&mut pair, self.amount / 10);
@@ -104,7 +105,7 @@ impl Figure {
         start.elapsed().as_secs_f64()
     }
 
-    /// Gbit/s, or thousands of requests per second.
+    /// Returns the rate in Gbit/s or in thousands of requests per second.
     fn rate(&self, times: Vec<f64>) -> f64 {
         let per_second = self.amount as f64 / median(times);
         match self.load {
@@ -126,8 +127,8 @@ fn main() {
         Figure::requests(1),
         Figure::requests(100),
     ];
-    // For a profiler: the name of a figure makes Baton alone, or smoltcp if a third argument says so, do its work, so many
-    // times (50).
+    // For a profiler: the first argument is the name of a figure, the second one the number of its runs (50 by default). They are runs of
+    // Baton, or of smoltcp if that is the third argument.
     let mut arguments = std::env::args().skip(1);
     if let Some(name) = arguments.next().filter(|name| !name.starts_with('-')) {
         let runs = arguments

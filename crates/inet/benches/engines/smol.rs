@@ -1,4 +1,4 @@
-//! Two hosts of smoltcp.
+//! Two hosts that run smoltcp.
 
 use crate::{FRAME_LEN, Pair, REQUEST_LEN, RESPONSE_LEN};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
@@ -8,10 +8,10 @@ use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 use std::collections::VecDeque;
 
-/// Time that passes at every turn.
+/// Time that passes in each turn.
 const STEP: Duration = Duration::from_micros(10);
 
-/// One end of a link: what it sends is put where the other end takes it. Frames' memory is used again.
+/// One end of a link. The frames that it sends move to the other end, and the memory of frames is reused.
 #[derive(Default)]
 struct Port {
     arrived: VecDeque<Vec<u8>>,
@@ -87,7 +87,7 @@ struct Host {
     port: Port,
     sockets: SocketSet<'static>,
     handles: Vec<SocketHandle>,
-    /// Bytes of the current request or response that arrived, by connection.
+    /// Number of bytes of the current request or response that have arrived, by connection.
     arrived: Vec<usize>,
 }
 
@@ -134,7 +134,7 @@ impl Pair for Hosts {
             let socket = client.sockets.get_mut::<Socket>(client.handles[0]);
             while written < len && socket.can_send() {
                 let most = (len - written).min(self.block.len() as u64) as usize;
-                written += socket.send_slice(&self.block[..most]).expect("open") as u64;
+                written += socket.send_slice(&self.block[..most]).expect("it is open") as u64;
             }
             self.turn();
             received += self.hosts[1].read(0) as u64;
@@ -167,7 +167,7 @@ impl Pair for Hosts {
                         wrote = true;
                     }
                 }
-                // What was written goes at once, as with the other engine.
+                // Send what was written at once, as Baton does.
                 if wrote {
                     self.poll(side);
                 }
@@ -178,7 +178,7 @@ impl Pair for Hosts {
 }
 
 impl Hosts {
-    /// What is to be sent goes over, and time passes.
+    /// Lets both hosts exchange frames, and advances time.
     fn turn(&mut self) {
         for side in [0, 1] {
             self.poll(side);
@@ -186,7 +186,7 @@ impl Hosts {
         self.now += STEP;
     }
 
-    /// One side takes in what arrived, and what it sends goes over.
+    /// Lets one host process its frames, and carries the frames that it sends to the other host.
     fn poll(&mut self, side: usize) {
         let host = &mut self.hosts[side];
         host.interface
@@ -196,7 +196,7 @@ impl Hosts {
             .get_disjoint_mut([side, 1 - side])
             .expect("two hosts");
         to.port.arrived.append(&mut from.port.sent);
-        // Frames change owner; so does memory.
+        // The receiver now owns the memory of these frames, so a sender without memory takes what the receiver no longer needs.
         if from.port.spare.is_empty() {
             std::mem::swap(&mut from.port.spare, &mut to.port.spare);
         }
@@ -211,13 +211,13 @@ impl Host {
         interface.update_ip_addrs(|addresses| {
             addresses
                 .push(IpCidr::new(IpAddress::v4(10, 0, 0, last), 24))
-                .expect("room for one");
+                .expect("there is space for one address");
         });
         let mut sockets = SocketSet::new(Vec::new());
         let handles = (0..connections).map(|_| {
             let buffer = || SocketBuffer::new(vec![0; buffer_len]);
             let mut socket = Socket::new(buffer(), buffer());
-            // Its default where the feature that another test needs is off.
+            // The default of smoltcp unless a Cargo feature is enabled, which another test needs.
             socket.set_congestion_control(CongestionControl::None);
             sockets.add(socket)
         });
@@ -231,12 +231,14 @@ impl Host {
         }
     }
 
-    /// Reads all that a connection has, and gives its length.
+    /// Reads all data that a connection has received, and returns its length.
     fn read(&mut self, at: usize) -> usize {
         let socket = self.sockets.get_mut::<Socket>(self.handles[at]);
         let mut len = 0;
         while socket.can_recv() {
-            len += socket.recv(|data| (data.len(), data.len())).expect("open");
+            len += socket
+                .recv(|data| (data.len(), data.len()))
+                .expect("it is open");
         }
         len
     }

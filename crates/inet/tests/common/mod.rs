@@ -12,7 +12,7 @@ use std::net::IpAddr;
 pub const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 pub const DELAY: Span = Span::from_us(500);
 
-/// Whether the link loses a frame: given who sent it and what it is.
+/// Decides whether the link loses a frame, from the number of its sender and its content.
 type Loss = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
 pub struct Link {
@@ -20,7 +20,7 @@ pub struct Link {
     pub now: Time,
     frames: VecDeque<(Time, usize, Bytes)>,
     pub loses: Loss,
-    /// What each host sent.
+    /// Frames that each host has sent.
     pub sent: [Vec<Bytes>; 2],
     pub received: [Vec<u8>; 2],
     pub events: [Vec<(ConnId, Event)>; 2],
@@ -30,7 +30,7 @@ impl Link {
     pub fn new(interfaces: [InterfaceConfig; 2], config: Config) -> Self {
         let [first, second] = interfaces;
         let host = |interface, secret| {
-            Host::new(interface, config.clone(), secret).expect("right parameters")
+            Host::new(interface, config.clone(), secret).expect("the parameters are valid")
         };
         Self {
             hosts: [host(first, 1), host(second, 2)],
@@ -43,7 +43,7 @@ impl Link {
         }
     }
 
-    /// Two hosts of one network, `.1` and `.2`.
+    /// Creates two hosts with these addresses on one network.
     pub fn between(networks: [&str; 2]) -> Self {
         Self::new(
             [0, 1].map(|side| interface(side, networks[side])),
@@ -51,7 +51,7 @@ impl Link {
         )
     }
 
-    /// The second host listens on port 80; the first connects.
+    /// Lets the second host listen on port 80, and the first one connect to it.
     pub fn connect(&mut self) -> ConnId {
         let remote = Endpoint::new(self.address(1), 80);
         self.hosts[1].stack_mut().listen(remote, 5);
@@ -61,7 +61,7 @@ impl Link {
     pub fn connect_to(&mut self, remote: Endpoint) -> ConnId {
         let source = self.hosts[0].interface().source_for(remote.addr);
         let flow = Flow {
-            local: Endpoint::new(source.expect("a way there"), 5000),
+            local: Endpoint::new(source.expect("a route"), 5000),
             remote,
         };
         let now = self.now;
@@ -73,12 +73,12 @@ impl Link {
         self.hosts[side].interface().config().addresses[0].addr()
     }
 
-    /// Runs until `until` holds, at most `limit_s` seconds. True when it held.
+    /// Runs until `until` holds or `limit_s` seconds have passed; returns whether it holds.
     pub fn run(&mut self, limit_s: u64, until: impl Fn(&Self) -> bool) -> bool {
         let end = self.now + Span::from_secs(limit_s);
         loop {
             while self.settle(0) | self.settle(1) {}
-            // A segment that could not be sent is an event.
+            // A segment that could not be sent causes an event, even if no frame was sent.
             while self.settle(0) | self.settle(1) {}
             if until(self) {
                 return true;
@@ -96,25 +96,27 @@ impl Link {
                 .iter_mut()
                 .for_each(|host| host.handle_timeouts(now));
             if arrival <= now {
-                let (_, side, frame) = self.frames.pop_front().expect("one arrives");
+                let (_, side, frame) = self.frames.pop_front().expect("a frame arrives");
                 self.hosts[side].handle_frame(now, frame);
             }
         }
     }
 
-    /// Runs for a time.
+    /// Runs for this many seconds.
     pub fn pass(&mut self, seconds: u64) {
         self.run(seconds, |_| false);
     }
 
-    /// Polls events and frames; true when there was any.
+    /// Processes events and sends frames; returns whether there were any.
     fn settle(&mut self, side: usize) -> bool {
         let mut busy = false;
         let host = &mut self.hosts[side];
         while let Some((id, event)) = host.stack_mut().poll_event() {
             match event {
                 Event::Acceptable(listener) => {
-                    host.stack_mut().accept(listener).expect("one waits");
+                    host.stack_mut()
+                        .accept(listener)
+                        .expect("a connection is pending");
                 }
                 Event::Readable => {
                     while let Some(piece) = host.stack_mut().read(id, usize::MAX) {
@@ -165,7 +167,7 @@ impl Link {
     }
 }
 
-/// An interface without announcements, which would be in the way of counting.
+/// Returns an interface that sends no announcements, so that tests can count frames.
 pub fn interface(side: usize, network: &str) -> InterfaceConfig {
     let address = network.parse().expect("a network");
     InterfaceConfig {

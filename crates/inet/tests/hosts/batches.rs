@@ -1,5 +1,5 @@
-//! Frames that go and come in batches, runs of segments cut and merged, are the frames that go and come one by one, whatever
-//! happens to them on their way.
+//! Checks that hosts behave the same whether they send and receive frames in batches, with runs of segments split and merged, or one by one,
+//! whatever happens to the frames in transit.
 
 use crate::common::{V4, V6, interface};
 use baton_inet::{Arrived, Host, LookedUp, Stats, Unclaimed};
@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 const CONNECTIONS: usize = 2;
 
-/// Something happens at one side, or to what it sent.
+/// An event on one side, or a change to the frames that it has sent.
 #[derive(Clone, Debug)]
 enum Step {
     Write {
@@ -25,7 +25,7 @@ enum Step {
     Swap,
     Lose,
     Repeat,
-    /// A byte of a frame is another one, or the frame is cut or padded.
+    /// Changes a byte of a frame, and may truncate or pad the frame.
     Change {
         frame: usize,
         at: usize,
@@ -39,7 +39,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let write = (0..CONNECTIONS, 1..40_000usize).prop_map(|(conn, len)| Step::Write { conn, len });
-    // Mostly a header's byte.
+    // Mostly a byte of a header.
     let change = (0..8usize, 0..100usize, 1..=255u8, any::<Option<u8>>())
         .prop_map(|(frame, at, by, len)| Step::Change { frame, at, by, len });
     prop_oneof![
@@ -59,8 +59,9 @@ struct World {
     now: Time,
     hosts: [Host; 2],
     conns: [Vec<ConnId>; 2],
-    /// What each side sent and has not arrived, and all that it ever sent.
+    /// Frames of each side that have not arrived yet.
     on_way: [VecDeque<Bytes>; 2],
+    /// All frames that each side has sent.
     sent: [Vec<Bytes>; 2],
     received: [Vec<Vec<u8>>; 2],
     unclaimed: [Vec<Unclaimed>; 2],
@@ -68,11 +69,11 @@ struct World {
 }
 
 impl World {
-    /// Two hosts with established connections.
+    /// Creates two hosts with established connections.
     fn new(networks: [&str; 2], config: &Config, batches: bool) -> Self {
         let host = |side: usize| {
             let interface = interface(side, networks[side]);
-            Host::new(interface, config.clone(), side as u64).expect("right parameters")
+            Host::new(interface, config.clone(), side as u64).expect("the parameters are valid")
         };
         let mut world = Self {
             batches,
@@ -121,7 +122,7 @@ impl World {
                     host.handle_frames(self.now, frames);
                 } else {
                     for frame in frames {
-                        // Looking first changes nothing, and finds what is found afterwards.
+                        // A look-up changes nothing, and agrees with what happens to the frame afterwards.
                         let looked_up = host.look_up(self.now, &frame);
                         match host.handle_frame(self.now, frame) {
                             Arrived::Unclaimed => assert_ne!(looked_up, LookedUp::Own),
@@ -154,7 +155,7 @@ impl World {
         }
     }
 
-    /// Each side hears what happened, reads, and sends what it has.
+    /// Lets each side process its events, read, and send its frames.
     fn settle(&mut self) {
         for side in [0, 1] {
             let host = &mut self.hosts[side];
@@ -248,8 +249,8 @@ proptest! {
     }
 }
 
-/// What an acknowledgment tells is decided when it is sent: of a batch that arrives at once it tells all at once, as after
-/// Linux's receive offload; of segments that arrive in pairs it tells each pair (RFC 9293 3.8.6.3, RFC 5681 4.2).
+/// What an acknowledgment covers is decided when it is sent. One acknowledgment covers all segments of a batch, as with Linux's receive
+/// offload. If segments arrive in pairs, each pair is acknowledged (RFC 9293 3.8.6.3, RFC 5681 4.2).
 #[test]
 fn every_second_segment_is_acknowledged_unless_more_arrive_together() {
     let config = Config {

@@ -1,4 +1,4 @@
-//! Each message is byte for byte what its RFC says, whichever way it goes.
+//! Checks that each message has exactly the bytes that its RFC specifies, both when it is sent and when it is received.
 
 use crate::common::MACS;
 use baton_inet::{Arrived, Cidr, Host, InterfaceConfig, NeighbourState, Refusal};
@@ -6,7 +6,7 @@ use baton_tcp::Config;
 use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::Bytes;
 
-/// The frame of this name.
+/// Returns the frame with this name.
 fn frame(name: &str) -> Bytes {
     let lines = include_str!("../formats.txt").lines();
     let mut named = lines.filter_map(|line| line.split_once(' '));
@@ -17,7 +17,7 @@ fn frame(name: &str) -> Bytes {
     (0..hex.len()).step_by(2).map(byte).collect()
 }
 
-/// Host 1 or 2, with an address of each version.
+/// Creates host 1 or 2, with an IPv4 address and an IPv6 address.
 fn host(number: u8, change: impl FnOnce(&mut InterfaceConfig)) -> Host {
     let addresses = [format!("10.0.0.{number}/24"), format!("fd00::{number}/64")];
     let addresses = addresses.map(|text| text.parse::<Cidr>().expect("a network"));
@@ -27,10 +27,10 @@ fn host(number: u8, change: impl FnOnce(&mut InterfaceConfig)) -> Host {
         ..InterfaceConfig::new(mac, addresses.to_vec())
     };
     change(&mut config);
-    Host::new(config, Config::default(), 1).expect("right parameters")
+    Host::new(config, Config::default(), 1).expect("the parameters are valid")
 }
 
-/// All that the host wants to send.
+/// Returns all frames that the host sends.
 fn sent(host: &mut Host) -> Vec<Bytes> {
     let mut frames = Vec::new();
     let mut frame = Vec::new();
@@ -68,10 +68,10 @@ fn neighbour_requests_and_answers_have_the_right_format() {
         assert_eq!(sent(&mut asked), [frame(answer)]);
         assert_eq!(take(&mut asking, answer), Arrived::Consumed);
         let released = sent(&mut asking);
-        assert_eq!(released.len(), 1, "the SYN that waited");
+        assert_eq!(released.len(), 1, "the SYN that waited for the address");
         assert_eq!(released[0][..6], MACS[1]);
-        // Who was asked knows who asked, but not whether it hears; an advertisement is a packet sent to it, so that the
-        // time to find out starts (RFC 4861 7.3.3).
+        // The host that was asked knows the other's address, but not whether the other is reachable. Its advertisement is a packet sent to the
+        // other, which starts the delay before the first probe (RFC 4861 7.3.3).
         let doubtful = match answer {
             "na" => NeighbourState::Delay,
             _ => NeighbourState::Stale,
@@ -136,7 +136,7 @@ fn errors_quote_what_they_are_about() {
         );
         assert_eq!(sent(&mut host), [frame(answer)], "{packet}");
         assert_eq!(host.interface().stats().refused.get(reason), 1);
-        // No more than the rate allows: a burst of ten, of which one is gone.
+        // The rate limit allows a burst of ten errors, of which one was already sent.
         (0..50).for_each(|_| {
             take(&mut host, packet);
         });
@@ -164,9 +164,9 @@ fn a_router_that_advertises_itself_is_used() {
     assert_eq!(
         syn[..6],
         [2, 0, 0, 0, 0, 0xfe],
-        "to the router at once: it told where it is"
+        "sent to the router at once, since its advertisement had its MAC address"
     );
-    // Its 1800 s pass.
+    // The router's lifetime of 1800 s ends.
     let late = Time::ZERO + Span::from_secs(1801);
     host.interface_mut().handle_timeouts(late);
     assert_eq!(host.interface().source_for(far), None);
@@ -174,7 +174,7 @@ fn a_router_that_advertises_itself_is_used() {
 
 #[test]
 fn an_address_in_use_is_not_used() {
-    // Somebody else asks for it at the same time, or has it.
+    // Another host probes for the address at the same time, or already has it.
     for answer in ["dad", "na_all"] {
         let mut host = host(2, |config| {
             config.duplicate_address_detection = true;
@@ -213,7 +213,7 @@ fn an_address_in_use_is_not_used() {
 
 #[test]
 fn invalid_packets_are_refused_with_a_reason() {
-    /// A frame, changed at one place (checksums are not verified), and why it is refused then.
+    /// A frame, the offset and the bytes of a change, and the reason for refusing the changed frame (checksums are not verified).
     type Case = (&'static str, usize, &'static [u8], Refusal);
     let cases: &[Case] = &[
         ("echo4", 0, &[2, 0, 0, 0, 0, 9], Refusal::OtherMac),
@@ -300,7 +300,7 @@ fn a_flood_of_neighbours_is_limited() {
     let mut host = host(2, |_| ());
     let mut request = frame("arp_request").to_vec();
     for number in 0..5000u16 {
-        // From 10.0.x.x; IPv6 has more addresses to fake, by the same path.
+        // From 10.0.x.x. With IPv6, an attacker could use more addresses, but they take the same path.
         request[30..32].copy_from_slice(&number.to_be_bytes());
         host.handle_frame(Time::ZERO, Bytes::copy_from_slice(&request));
         host.check();

@@ -1,4 +1,4 @@
-//! Hosts, their frames, and what they say to each other.
+//! Tests of hosts: the formats of their frames, and their conversations.
 
 #[path = "../common/mod.rs"]
 mod common;

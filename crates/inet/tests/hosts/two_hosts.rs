@@ -1,4 +1,4 @@
-//! Two hosts on a link: they find each other, lose each other, and learn of what is wrong on the way.
+//! Tests of two hosts on a link: they resolve neighbours, detect neighbours that fall silent, and handle errors reported by the network.
 
 use crate::common::{Link, MACS, V4, V6, interface};
 use baton_inet::{InterfaceConfig, NeighbourState, Route};
@@ -17,7 +17,7 @@ fn bytes_flow_both_ways_once_neighbours_are_resolved() {
         let mut link = Link::between(networks);
         let conn = link.connect();
         assert!(link.run(1, Link::connected));
-        // One request and its answer were enough for both: who asks tells where it is.
+        // One request and its answer were enough for both hosts, because a request contains its sender's addresses.
         let stats = [0, 1].map(|side| link.hosts[side].interface().stats().clone());
         let asked = stats.each_ref().map(|stats| stats.solicitations_sent);
         let answered = stats.each_ref().map(|stats| stats.advertisements_sent);
@@ -33,7 +33,7 @@ fn bytes_flow_both_ways_once_neighbours_are_resolved() {
             let neighbours: Vec<_> = link.hosts[side].interface().neighbours().collect();
             assert_eq!(neighbours.len(), 1);
             assert_eq!(neighbours[0].mac, Some(MACS[1 - side]));
-            // The acknowledgment of the data confirmed it.
+            // The acknowledgment of the data confirmed that the neighbour is reachable.
             assert_eq!(neighbours[0].state, NeighbourState::Reachable);
         }
     }
@@ -76,7 +76,7 @@ fn a_lost_neighbour_request_is_repeated_after_a_second() {
         });
         link.connect();
         assert!(link.run(10, Link::connected));
-        assert_eq!(link.now.as_ms(), 2002, "at 0, 1 and 2 s");
+        assert_eq!(link.now.as_ms(), 2002, "requests are sent at 0, 1 and 2 s");
         assert_eq!(link.hosts[0].interface().stats().solicitations_sent, 3);
     }
 }
@@ -89,14 +89,18 @@ fn a_missing_neighbour_ends_the_connection_attempt() {
         assert!(link.run(10, |link| link.closed(0).is_some()));
         let unreachable = CloseReason::Unreachable(PathError::HostUnreachable);
         assert_eq!(link.closed(0), Some(unreachable));
-        assert_eq!(link.now.as_ms(), 3000, "three requests, a second each");
+        assert_eq!(
+            link.now.as_ms(),
+            3000,
+            "three requests, each with a timeout of one second"
+        );
         let stats = link.hosts[0].interface().stats();
         assert_eq!(
             (stats.neighbours_failed, stats.waiting_failed),
             (1, 2),
-            "the SYN went twice"
+            "the SYN was sent twice"
         );
-        // For a second it is not asked again; then it is forgotten.
+        // The host does not ask for the neighbour again within a second, and then forgets it.
         let states: Vec<_> = link.hosts[0]
             .interface()
             .neighbours()
@@ -123,12 +127,16 @@ fn a_neighbour_that_falls_silent_is_probed_and_given_up() {
                 .next()
                 .map(|known| known.state)
         };
-        // 30 s after it was last confirmed it is in doubt; the next retransmission starts to find out.
+        // 30 s after its last confirmation, the neighbour may no longer be reachable. The next retransmission starts the check.
         assert!(link.run(120, |link| state(link) == Some(NeighbourState::Probe)));
         let probe = link.sent[0].last().expect("a probe");
-        assert_eq!(probe[..6], MACS[1], "it is asked directly");
+        assert_eq!(
+            probe[..6],
+            MACS[1],
+            "the probe is sent to the neighbour itself"
+        );
         assert!(link.run(5, |link| state(link) == Some(NeighbourState::Failed)));
-        // It comes back.
+        // The neighbour answers again.
         link.loses = Box::new(|_, _| false);
         assert!(link.run(200, |link| link.received[1] == b"anybody there?"));
     }
@@ -140,7 +148,7 @@ fn data_follows_a_neighbour_to_its_new_ethernet_address() {
     let conn = link.connect();
     link.run(1, Link::connected);
     link.pass(1);
-    // A gratuitous ARP request of 10.0.0.2, now 02:00:00:00:00:77.
+    // A gratuitous ARP request of 10.0.0.2, whose Ethernet address is now 02:00:00:00:00:77.
     let moved = [2, 0, 0, 0, 0, 0x77];
     let arp = etherparse::ArpEthIpv4Packet {
         operation: etherparse::ArpOperation::REQUEST,
@@ -161,7 +169,7 @@ fn data_follows_a_neighbour_to_its_new_ethernet_address() {
     assert_eq!(link.sent[0].last().expect("a segment")[..6], moved);
 }
 
-/// Host 1 behind a router that host 0 knows: host 1 plays both.
+/// Creates a link on which host 1 plays both a router that host 0 uses and a distant host behind that router.
 fn routed(gateway: &str, near: [&str; 2], far: &str) -> Link {
     let mut from = interface(0, near[0]);
     from.routes = vec![Route::default_by(gateway.parse().expect("an address"))];
@@ -220,7 +228,7 @@ fn without_a_route_nothing_is_sent() {
     assert!(link.sent[0].is_empty());
 }
 
-/// An ICMP error about a frame, from the other host.
+/// Returns an ICMP error about a frame, sent by the other host.
 fn icmp_error(about: &[u8], v4: Icmpv4Type, v6: Icmpv6Type) -> Bytes {
     let builder = PacketBuilder::ethernet2(MACS[1], MACS[0]);
     let quote = &about[14..];
@@ -282,7 +290,7 @@ fn segments_shrink_to_the_path_mtu() {
         let mut link = Link::between(networks);
         let conn = link.connect();
         assert!(link.run(1, Link::connected));
-        // A router on the way drops what is too long, and says so.
+        // A router on the path drops packets that are too long, and reports them.
         link.loses = Box::new(|side, frame| side == 0 && frame.len() > usize::from(MTU) + 14);
         static DATA: [u8; 20_000] = [5; 20_000];
         link.write(0, conn, &DATA);
@@ -308,7 +316,7 @@ fn segments_shrink_to_the_path_mtu() {
         assert_eq!(
             longest,
             Some(usize::from(MTU) + 14),
-            "as long as the path takes"
+            "as long as the path allows"
         );
     }
 }
@@ -341,7 +349,7 @@ fn packets_without_a_link_need_no_neighbours() {
     assert_eq!(link.hosts[0].interface().neighbours().count(), 0);
 }
 
-/// What passes by the stack waits in finite queues; what finds one full is dropped by name.
+/// Packets that bypass the stack wait in queues of limited length. A packet that finds its queue full is dropped, and counted by reason.
 #[test]
 fn packets_for_other_hosts_are_dropped_and_counted() {
     let mut link = Link::between(V4);
@@ -349,9 +357,9 @@ fn packets_for_other_hosts_are_dropped_and_counted() {
     let conn = link.connect();
     assert!(link.run(1, Link::connected));
     let sent = link.sent[1].clone();
-    // A connection that is elsewhere by now.
+    // The connection has moved away.
     link.hosts[0].stack_mut().export(link.now, conn);
-    let frame = sent.last().expect("the peer has said something");
+    let frame = sent.last().expect("the peer has sent something");
     for _ in 0..5_000 {
         link.hosts[0].handle_frame(link.now, frame.clone());
     }
