@@ -145,7 +145,7 @@ fn an_accept_that_is_refused_is_not_repeated_before_something_closes() {
     script.os.abort(script.now, socket);
     let requests = script.requests();
     script.done(&requests[0], Status::Ok);
-    assert!(script.actions().is_empty(), "its RECV has not come back");
+    assert!(script.actions().is_empty(), "the RECV is not answered yet");
     script.done(&receive, Status::Cancelled);
     assert!(matches!(script.actions()[..], [Action::Accept { .. }]));
 }
@@ -162,7 +162,7 @@ fn an_address_in_use_is_reported_for_the_listener() {
         };
         script.done(&request, status);
     }
-    assert!(script.actions().is_empty(), "nothing is asked again");
+    assert!(script.actions().is_empty(), "no request is repeated");
     assert_eq!(script.ready(), [Ready::Readable(listener)]);
     assert_eq!(script.os.error_of(listener), Some(Status::AddressInUse));
     script.os.close(script.now, listener);
@@ -184,14 +184,18 @@ fn accepts_are_posted_only_as_buffers_allow() {
     };
     let mut script = Script::with_link(config, link);
     let (_, accepts) = listen(&mut script);
-    assert_eq!(accepts.len(), 3, "one is kept for sends");
+    assert_eq!(accepts.len(), 3, "one buffer is kept for sends");
 }
 
 #[test]
 fn a_refused_connection_is_reported() {
     let mut script = Script::new(no_batching());
     let socket = script.os.connect(script.now, CLIENT()).unwrap();
-    assert_eq!(script.send(socket, 10), 0, "not before it is open");
+    assert_eq!(
+        script.send(socket, 10),
+        0,
+        "no data is accepted before the connection is open"
+    );
     for (request, status) in script.requests().iter().zip([Status::Ok, Status::Refused]) {
         script.done(request, status);
     }
@@ -222,7 +226,7 @@ fn socket_numbers_are_limited() {
     script.os.close(script.now, first);
     assert!(
         script.os.connect(script.now, CLIENT()).is_ok(),
-        "it was never asked for"
+        "the closed connection was never requested, so its number is free"
     );
     script.pump();
 }

@@ -1,4 +1,4 @@
-//! Memory costs of adapter sockets, and of bodies from the adapter's data cache.
+//! Memory that the host needs for sockets on the adapter, and for responses from the adapter's data cache.
 
 use crate::serving::Service;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Request, Response, Status};
@@ -25,7 +25,7 @@ fn requests_cost_no_allocations_and_idle_connections_little_memory() {
         requests_cost_no_allocations(cached, connections);
     }
     let bytes = bytes_per_idle_connection();
-    println!("an idle connection takes {bytes} bytes on the host, beside its buffer");
+    println!("an idle connection takes {bytes} bytes on the host, in addition to its buffer");
     assert!(
         (100..=MOST_BYTES).contains(&bytes),
         "an idle connection takes {bytes} bytes"
@@ -49,7 +49,7 @@ fn bytes_per_idle_connection() -> u64 {
     let mut link = Yes::default();
     link.responses.reserve(1000);
     let before = in_use();
-    let mut os = OsLayer::new(OsLayerConfig::default()).expect("right parameters");
+    let mut os = OsLayer::new(OsLayerConfig::default()).expect("the parameters are valid");
     let listener = os.listen(Time::ZERO, endpoint(), 128);
     assert!(listener.is_ok());
     while os.stats().accepted < CONNECTIONS {
@@ -66,7 +66,7 @@ fn endpoint() -> Endpoint {
     Endpoint::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 80)
 }
 
-/// A link to an adapter at which connections arrive all the time, but no data.
+/// A link to an adapter on which connections arrive continuously, but no data.
 #[derive(Default)]
 struct Yes {
     responses: Vec<Descriptor>,

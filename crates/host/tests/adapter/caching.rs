@@ -41,7 +41,7 @@ fn with_cache(blocks: u32) -> (Script, SocketId) {
 
 fn start_cache(script: &mut Script, blocks: u32) {
     let [init] = script.requests()[..] else {
-        panic!("only the cache is asked for");
+        panic!("expected one request, for the cache");
     };
     assert_eq!(init.action, Action::CacheInit);
     script.answer(&init, Status::Ok, ready(blocks));
@@ -55,7 +55,7 @@ fn content(offset: u64) -> FileContent {
     }
 }
 
-/// Sends a file from `offset` on as a server does; returns how many bytes were sent without being read, and how many were read.
+/// Sends content of a file as a server does; returns how many bytes the cache already held, and how many the server had to read.
 fn send(script: &mut Script, socket: SocketId, content: FileContent) -> (u64, usize) {
     let mut calls = script.calls();
     let cached = calls.send_cached(socket, &content).expect("it is open");
@@ -100,7 +100,7 @@ fn a_block_crosses_once_and_is_then_sent_by_reference() {
     let requests = script.requests();
     let insert = |offset, len| Asked::Insert { offset, len };
     let cached = |offset, len, more| Asked::Cached { offset, len, more };
-    // Two INSERTs may wait; blocks beyond that are sent without the cache.
+    // At most two INSERTs may be pending. Further blocks are sent without the cache.
     let expected = [
         insert(0, 1024),
         cached(0, 1024, true),
@@ -109,10 +109,14 @@ fn a_block_crosses_once_and_is_then_sent_by_reference() {
         Asked::Plain(452),
     ];
     assert_eq!(asked(&requests), expected);
-    assert_eq!(script.free(), small_link().buffers - 4, "one is posted");
+    assert_eq!(
+        script.free(),
+        small_link().buffers - 4,
+        "three hold data, one is posted"
+    );
     answer_all(&mut script, &requests);
     assert_eq!(script.free(), small_link().buffers - 1);
-    // The rest of a cached block and the next cached block, and then the inserted one.
+    // The rest of a cached block and the next cached block are sent together, and then the block that is inserted.
     assert_eq!(send(&mut script, socket, content(1000)), (1048, 452));
     let requests = script.requests();
     let expected = [
@@ -123,7 +127,7 @@ fn a_block_crosses_once_and_is_then_sent_by_reference() {
     assert_eq!(asked(&requests), expected);
     answer_all(&mut script, &requests);
     assert_eq!(send(&mut script, socket, content(0)), (2500, 0));
-    let stats = script.os.nic_cache_stats().expect("there is one");
+    let stats = script.os.nic_cache_stats().expect("there is a cache");
     assert_eq!((stats.inserts, stats.inserted_bytes), (3, 2500));
     assert_eq!(script.os.nic_cache_blocks(), (3, 8));
     let stats = script.os.stats();
@@ -151,7 +155,7 @@ fn a_new_revision_is_other_content() {
         }
     );
     answer_all(&mut script, &requests);
-    // A transfer that began with the old revision gets the old one, and the new one stays in the cache.
+    // A transfer that began with the old revision sends the old content, and the cache keeps the new content.
     assert_eq!(send(&mut script, socket, content(2048)), (0, 452));
     let requests = script.requests();
     assert_eq!(asked(&requests), [Asked::Plain(452)]);
@@ -183,7 +187,7 @@ fn a_reference_follows_corked_data_and_waits_for_space() {
         data, more: true, ..
     } = head.action
     else {
-        panic!("the header goes before what follows it");
+        panic!("expected the corked header before the content");
     };
     assert_eq!(data.len(), 100);
     assert_eq!(
@@ -218,7 +222,11 @@ fn without_a_usable_cache_the_data_itself_is_sent() {
     script.done(&requests[0], Status::NotCached);
     script.done(&requests[1], Status::Ok);
     script.pump();
-    assert_eq!(script.os.nic_cache_blocks(), (0, 0), "it is used no more");
+    assert_eq!(
+        script.os.nic_cache_blocks(),
+        (0, 0),
+        "the cache is no longer used"
+    );
     assert_eq!(send(&mut script, socket, content(2048)), (0, 452));
     assert_eq!(asked(&script.requests()), [Asked::Plain(452)]);
 }
@@ -266,7 +274,8 @@ fn impossible_parameters_are_named() {
     let refused = |change: fn(&mut NicCacheConfig)| {
         let mut config = config();
         change(&mut config.nic_cache);
-        let error: OsLayerConfigError = OsLayer::<Bytes>::new(config).expect_err("it cannot work");
+        let error: OsLayerConfigError =
+            OsLayer::<Bytes>::new(config).expect_err("the parameters are invalid");
         error.to_string()
     };
     let block = "expected a power of two from 512 to max_transfer_bytes = 4096";
@@ -285,7 +294,7 @@ fn impossible_parameters_are_named() {
     }
 }
 
-/// Changes a file whose first block is cached; returns the requests that follow, and the counters.
+/// Changes a file whose first two blocks are cached; returns the requests that follow, and the numbers of invalidated and updated blocks.
 fn changed(coherence: CoherenceConfig, is_at_hand: bool) -> (Vec<Asked>, [u64; 2]) {
     let nic_cache = NicCacheConfig {
         coherence,
@@ -314,11 +323,11 @@ fn changed(coherence: CoherenceConfig, is_at_hand: bool) -> (Vec<Asked>, [u64; 2
     script.pump();
     let requests = script.requests();
     answer_all(&mut script, &requests);
-    let stats = script.os.nic_cache_stats().expect("there is one");
+    let stats = script.os.nic_cache_stats().expect("there is a cache");
     (asked(&requests), [stats.invalidated, stats.updated])
 }
 
-/// With notifications of changes, the host relies on the directory.
+/// A host that is notified of changes takes each block in the directory to be current, so it must not insert older content.
 #[test]
 fn content_from_before_a_change_is_not_inserted_after_it() {
     let nic_cache = NicCacheConfig {
@@ -349,7 +358,7 @@ fn a_change_is_handled_as_the_protocol_says() {
     assert_eq!(changed(Eager, true), (vec![], [2, 0]));
     assert_eq!(changed(Update, false), (vec![], [2, 0]));
     let insert = |offset, len| Asked::Insert { offset, len };
-    // The third block was never cached, since only two INSERTs may wait.
+    // The third block was never cached, since at most two INSERTs may be pending.
     let updated = vec![insert(0, 1024), insert(1024, 1024)];
     assert_eq!(changed(Update, true), (updated, [0, 2]));
 }

@@ -1,4 +1,4 @@
-//! How sockets end, and what they leave behind.
+//! How sockets are closed, and when their numbers and buffers are free again.
 
 use super::script::{CLIENT, CLOSE, SERVER, Script, no_batching};
 use baton_bus::descriptor::{Action, Close, Outcome, Status};
@@ -16,7 +16,7 @@ fn a_number_is_free_when_everything_has_been_answered() {
     assert_eq!(requests[0].action, CLOSE);
     script.done(&requests[0], Status::Ok);
     script.pump();
-    assert_eq!(script.os.sockets(), 1, "its buffer is still out");
+    assert_eq!(script.os.sockets(), 1, "the adapter still has its buffer");
     script.deliver(&receive, 10);
     script.pump();
     assert_eq!(script.os.stats().dropped_bytes, 10);
@@ -60,7 +60,7 @@ fn a_connection_may_end_while_it_is_being_closed() {
     script.tell(socket, Status::Reset, Outcome::Over);
     script.done(&requests[0], Status::NoSuchSocket);
     script.pump();
-    assert!(script.ready().is_empty(), "nobody is there to be told");
+    assert!(script.ready().is_empty(), "a closed socket is not notified");
     script.assert_empty();
 }
 

@@ -1,4 +1,4 @@
-//! Requests of an application to the adapter itself.
+//! Requests for the status and options of a socket, and cancellation of requests.
 
 use super::script::{CLIENT, Script, no_batching};
 use baton_bus::descriptor::{Action, Outcome, SocketInfo, SocketOption, Status};
@@ -78,7 +78,10 @@ fn a_posted_buffer_may_be_cancelled() {
     let cancel = script.requests();
     script.done(&receive, Status::Cancelled);
     script.done(&cancel[0], Status::Ok);
-    assert!(script.actions().is_empty(), "it is not posted again");
+    assert!(
+        script.actions().is_empty(),
+        "the buffer is not posted again"
+    );
     assert_eq!(script.free(), 16);
     script.os.resume_receiving(script.now, socket);
     assert!(matches!(script.actions()[..], [Action::Receive { .. }]));

@@ -31,7 +31,7 @@ fn data_follows_the_connect_at_once() {
     let mut script = Script::new(no_batching());
     let (socket, taken) = connect(&mut script, 50);
     assert_eq!(taken, 50);
-    // One transfer has both; otherwise, the SYN might leave before the data arrives.
+    // Both are in one transfer. Otherwise, the SYN might leave before the data arrives.
     let transfers = script.transfers();
     let requests = script.requests();
     assert_eq!(script.transfers(), transfers + 1);

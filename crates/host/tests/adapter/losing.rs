@@ -1,4 +1,4 @@
-//! The loss of a link, and continuing with another.
+//! How the host handles the loss of its link to an adapter, and continues on a new one.
 
 use super::script::{CLIENT, SERVER, Script, endpoint, no_batching, small_link};
 use baton_bus::descriptor::{Action, Outcome, Request, SocketOption, Status};
@@ -36,7 +36,7 @@ fn connections_fail_listeners_return_and_nothing_is_left() {
     assert_eq!(
         script.ready(),
         [Ready::Readable(socket)],
-        "nobody took the other"
+        "the application has not accepted the other connection"
     );
     assert_eq!(script.os.error_of(socket), Some(Status::Aborted));
     assert!(matches!(script.os.receive(socket, 99), Receive::Data(_)));
@@ -117,7 +117,7 @@ fn a_link_may_be_lost_again_and_again() {
     assert_eq!(script.os.stats().links_lost, 3);
 }
 
-/// A stack with one connection, which the stack recovers when the adapter is lost.
+/// A stack with one connection that it recovers when the adapter is lost.
 #[derive(Default)]
 struct Recovering {
     accepted: bool,
@@ -215,7 +215,7 @@ impl HostStack<Bytes> for Recovering {
 
 type End = AdapterEnd<Bytes, MemoryHost<Bytes>>;
 
-/// A layer with the connection of a [`Recovering`], and an adapter that can take the connection.
+/// A socket layer with the connection of a [`Recovering`] stack, and an adapter that can import the connection.
 struct Moving {
     stack: Recovering,
     layer: SocketLayer<Bytes>,
@@ -244,17 +244,19 @@ impl Moving {
         };
         moving.socket = moving.with_end(|now, stack, layer, ends| {
             let mut calls = layer.calls(now, stack, ends);
-            calls.accept_on(ListenerId(0)).expect("there is one")
+            calls
+                .accept_on(ListenerId(0))
+                .expect("a connection is pending")
         });
         moving
     }
 
-    /// Lends the host's end of the adapter to `act`.
+    /// Lends the host's end of the link to `act`.
     fn with_end<R>(
         &mut self,
         act: impl FnOnce(Time, &mut Recovering, &mut SocketLayer<Bytes>, &mut [End]) -> R,
     ) -> R {
-        let os = OsLayer::new(no_batching()).expect("right parameters");
+        let os = OsLayer::new(no_batching()).expect("the parameters are valid");
         let (link, _) = memory_link(small_link());
         let mut ends = [AdapterEnd {
             os: std::mem::replace(&mut self.script.os, os),
@@ -297,7 +299,7 @@ fn data_kept_for_a_lost_adapter_is_sent_by_the_stack() {
     let script = &mut moving.script;
     let requests = script.requests();
     let [request] = &requests[..] else {
-        panic!("{requests:?}: one IMPORT");
+        panic!("expected one IMPORT, got {requests:?}");
     };
     assert!(matches!(request.action, Action::Import { .. }));
     script.answer(request, Status::Ok, Outcome::of_failed(&request.action));

@@ -1,5 +1,5 @@
-//! The host's half of an adapter: tested descriptor by descriptor against an adapter that the test plays, and together with the real
-//! adapter.
+//! Tests of the host's half of the protocol between host and adapter: descriptor by descriptor, with the test in the role of the adapter,
+//! and together with the real adapter.
 
 mod accepting;
 mod allocations;

@@ -23,10 +23,10 @@ fn data_is_read_in_portions_and_then_the_next_buffer_is_posted() {
     assert_eq!(script.os.unread(socket), unread(100, false));
     assert!(
         script.actions().is_empty(),
-        "what is not read takes its place"
+        "no buffer is posted while data is unread"
     );
     let Receive::Data(data) = script.os.receive(socket, 60) else {
-        panic!("data");
+        panic!("expected data");
     };
     assert_eq!(
         (data.len(), script.os.unread(socket)),
@@ -52,7 +52,7 @@ fn a_buffer_is_posted_even_while_data_waits_for_earlier_sends() {
     assert_eq!(
         posted(&script.actions()),
         1,
-        "the peer may read nothing before it has been read"
+        "the peer may not read before its own data is read"
     );
 }
 
@@ -74,7 +74,7 @@ fn full_buffers_increase_the_number_of_posted_buffers() {
     assert_eq!(
         posted(&script.actions()),
         2,
-        "three with the one that is out"
+        "three with the one that is already posted"
     );
 }
 
@@ -130,7 +130,10 @@ fn a_reset_is_reported_after_the_data() {
     assert!(matches!(script.os.receive(socket, 100), Receive::Data(_)));
     assert_eq!(script.os.receive(socket, 100), Receive::Gone);
     script.os.close(script.now, socket);
-    assert!(script.actions().is_empty(), "the adapter has let go of it");
+    assert!(
+        script.actions().is_empty(),
+        "the adapter has already freed the socket"
+    );
     script.assert_empty();
 }
 

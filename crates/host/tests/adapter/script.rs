@@ -1,4 +1,4 @@
-//! The test plays the adapter: it sees the requests and chooses the answers.
+//! A host whose adapter is played by the test, which sees the requests and chooses the answers.
 
 use baton_bus::descriptor::{Action, Buffer, Close, Outcome, Request, Response, Status, entries};
 use baton_bus::link::{LinkError, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
@@ -35,7 +35,7 @@ impl Script {
     pub fn with_link(config: OsLayerConfig, link: MemoryConfig) -> Self {
         let (host, adapter) = memory_link(link);
         Self {
-            os: OsLayer::new(config).expect("right parameters"),
+            os: OsLayer::new(config).expect("the parameters are valid"),
             host,
             adapter,
             now: Time::ZERO,
@@ -66,7 +66,7 @@ impl Script {
         assert_eq!(self.ready(), [Ready::Writable(socket)]);
         self.pass_batching_timer();
         let [receive] = self.requests()[..] else {
-            panic!("one buffer is posted");
+            panic!("expected one posted buffer");
         };
         assert!(matches!(receive.action, Action::Receive { .. }));
         (socket, receive)
@@ -74,7 +74,7 @@ impl Script {
 
     /// Runs the host until there is nothing more to do.
     pub fn pump(&mut self) {
-        self.try_pump().expect("the adapter behaves");
+        self.try_pump().expect("the adapter obeys the protocol");
     }
 
     pub fn try_pump(&mut self) -> Result<(), LinkError> {
@@ -85,7 +85,7 @@ impl Script {
                 return Ok(());
             }
         }
-        panic!("it does not come to rest");
+        panic!("the host never becomes idle");
     }
 
     /// Advances the time until batched requests are due.
@@ -119,7 +119,7 @@ impl Script {
         self.calls().send(socket, data).expect("it is open")
     }
 
-    /// Takes the notifications for the application.
+    /// Takes all notifications for the application.
     pub fn ready(&mut self) -> Vec<Ready> {
         std::iter::from_fn(|| self.os.next_ready()).collect()
     }
@@ -130,7 +130,7 @@ impl Script {
         let mut transfer = Vec::new();
         self.adapter
             .get(self.now, usize::MAX, &mut transfer)
-            .expect("the host is there");
+            .expect("the host is connected");
         entries(&transfer)
             .map(|entry| Request::decode(&entry.unwrap()[0]).expect("a request"))
             .collect()
@@ -165,7 +165,7 @@ impl Script {
     /// Answers a RECV with this much data.
     pub fn deliver(&mut self, request: &Request, len: u32) {
         let Action::Receive { address, .. } = request.action else {
-            panic!("{request:?} is no RECV");
+            panic!("{request:?} is not a RECV");
         };
         let data = Bytes::from(vec![3; len as usize]);
         let id = baton_bus::link::DmaId(0);

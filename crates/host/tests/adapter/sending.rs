@@ -60,9 +60,9 @@ fn lazy_answers_are_masked_unless_something_waits_for_them() {
         assert_eq!(script.send(socket, 10), 10);
     }
     let requests = script.requests();
-    assert!(script.os.masks_lazy(), "nothing waits for them");
+    assert!(script.os.masks_lazy(), "nothing waits for the answers");
     assert_eq!(script.send(socket, 10), 10);
-    assert!(!script.os.masks_lazy(), "this one cannot go before");
+    assert!(!script.os.masks_lazy(), "this send waits for an answer");
     for request in &requests {
         script.done(request, Status::Ok);
     }
@@ -73,10 +73,13 @@ fn lazy_answers_are_masked_unless_something_waits_for_them() {
     );
     assert!(script.os.masks_lazy());
     script.os.unmask_lazy();
-    assert!(!script.os.masks_lazy(), "somebody wants to know");
+    assert!(
+        !script.os.masks_lazy(),
+        "the application requested every answer"
+    );
     script.done(&last[0], Status::Ok);
     script.pump();
-    assert!(script.os.masks_lazy(), "nothing is under way");
+    assert!(script.os.masks_lazy(), "no request is pending");
 }
 
 #[test]
@@ -115,11 +118,14 @@ fn a_cork_holds_data_until_it_is_removed_or_its_timer_fires() {
     assert_eq!(script.os.unsent(socket), 30);
     let due = script.os.poll_timeout().expect("the cork's timer");
     script.wait(600);
-    assert_eq!(due, script.now, "set by what was first held back");
+    assert_eq!(
+        due, script.now,
+        "the timer starts when data is first held back"
+    );
     assert_eq!(sends(&script.actions()), [(10, true), (20, false)]);
     assert_eq!(script.os.stats().corks_fired, 1);
     assert_eq!(script.send(socket, 30), 30);
-    assert!(script.actions().is_empty(), "it is still there");
+    assert!(script.actions().is_empty(), "the cork is still set");
     script.calls().set_cork(socket, false);
     assert_eq!(sends(&script.actions()), [(30, false)]);
     assert_eq!(script.os.poll_timeout(), None);
@@ -134,7 +140,11 @@ fn a_cork_releases_data_that_fills_a_transfer() {
     assert!(script.actions().is_empty());
     assert_eq!(script.send(socket, 5000), 5000);
     let expected = [(4000, true), (96, true), (4096, true)];
-    assert_eq!(sends(&script.actions()), expected, "the last 904 are held");
+    assert_eq!(
+        sends(&script.actions()),
+        expected,
+        "the last 904 bytes are held back"
+    );
 }
 
 #[test]
@@ -163,7 +173,7 @@ fn outstanding_sends_are_limited_and_resume_when_half_are_done() {
     assert_eq!(
         script.send(socket, 5000),
         0,
-        "it would not fit into what is kept back"
+        "no more data may be held back"
     );
     let requests = script.requests();
     assert_eq!(lengths(&requests), [10; 4]);
@@ -171,7 +181,7 @@ fn outstanding_sends_are_limited_and_resume_when_half_are_done() {
     assert_eq!(
         lengths(&script.requests()),
         [20],
-        "there is room for it now"
+        "the first SEND is done, so this one can be sent"
     );
     script.done(&requests[1], Status::Ok);
     script.pump();
@@ -235,10 +245,17 @@ fn a_full_ring_only_delays_sends() {
     script.host.faults().refuse_requests(true);
     assert_eq!(script.send(socket, 10), 10);
     assert_eq!(script.send(socket, 10), 10);
-    assert_eq!(script.send(socket, 10), 10, "taken, not asked");
+    assert_eq!(
+        script.send(socket, 10),
+        10,
+        "accepted, but not yet requested"
+    );
     script.calls().close(socket);
     assert!(script.actions().is_empty());
-    let retry = script.os.poll_timeout().expect("the link says nothing");
+    let retry = script
+        .os
+        .poll_timeout()
+        .expect("the link does not report space, so the host retries");
     assert!(retry > script.now);
     script.host.faults().refuse_requests(false);
     script.now = retry;
@@ -247,7 +264,7 @@ fn a_full_ring_only_delays_sends() {
     assert_eq!(requests[3].action, CLOSE);
 }
 
-/// Others keep posting buffers, and the ring is always full.
+/// Other sockets keep posting buffers, so the ring is always full.
 #[test]
 fn a_send_that_found_the_ring_full_takes_its_turn() {
     let config = OsLayerConfig {
@@ -298,7 +315,7 @@ fn a_send_that_found_the_ring_full_takes_its_turn() {
                 }
             }
         }
-        assert_eq!(sent, len, "of {taken} that were taken");
+        assert_eq!(sent, len, "{taken} bytes were accepted");
     }
 }
 
@@ -337,10 +354,14 @@ fn sockets_without_outstanding_sends_wait_for_free_buffers() {
     assert_eq!(script.send(first, 100), 100);
     let requests = script.requests();
     assert_eq!(script.free(), 0);
-    assert_eq!(script.send(second, 100), 100, "held");
-    assert_eq!(script.send(third, 8000), 4096, "held in part");
+    assert_eq!(script.send(second, 100), 100, "held back");
+    assert_eq!(script.send(third, 8000), 4096, "held back in part");
     assert!(script.actions().is_empty());
-    assert_eq!(script.os.poll_timeout(), None, "it does not spin");
+    assert_eq!(
+        script.os.poll_timeout(),
+        None,
+        "the host waits without polling"
+    );
     script.done(&requests[0], Status::Ok);
     let requests = script.requests();
     assert_eq!(
@@ -380,6 +401,6 @@ fn a_send_that_fails_ends_the_connection() {
     )]);
     script.pump();
     script.calls().close(socket);
-    assert!(script.actions().is_empty(), "it is closed already");
+    assert!(script.actions().is_empty(), "the socket is already closed");
     script.assert_empty();
 }

@@ -1,5 +1,5 @@
-//! A server on sockets of the adapter: both halves, their link, and clients, without losses. Responses have a header and a body of 1 KB,
-//! like the requests of the batching study.
+//! A server on sockets of the adapter: host, adapter, the link between them, and clients, without losses. Responses have a header and a body
+//! of 1 KB, like the requests of the batching study.
 
 use baton_bus::link::{MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_host::adapter::{OsLayer, OsLayerConfig};
@@ -29,7 +29,7 @@ pub struct Service {
     now: Time,
     /// Bytes of responses that clients have received.
     received: u64,
-    /// Number of files that bodies are taken from in turn; 0 if bodies are not from files.
+    /// Number of files from which response bodies are taken in turn; 0 if they are not from files.
     files: u32,
     next_file: u32,
     /// Bytes of requests that the server has received.
@@ -61,8 +61,8 @@ impl Service {
             cache_bytes: files * PARTS[1],
             ..AdapterConfig::default()
         };
-        let mut adapter = Adapter::new(config).expect("right parameters");
-        let session = adapter.attach().expect("the first");
+        let mut adapter = Adapter::new(config).expect("the parameters are valid");
+        let session = adapter.attach().expect("the first session");
         let config = OsLayerConfig {
             nic_cache: NicCacheConfig {
                 enabled: files > 0,
@@ -72,7 +72,7 @@ impl Service {
             ..OsLayerConfig::default()
         };
         let mut service = Self {
-            os: OsLayer::new(config).expect("right parameters"),
+            os: OsLayer::new(config).expect("the parameters are valid"),
             link,
             adapter,
             session,
@@ -141,7 +141,8 @@ impl Service {
         while let Some(ready) = self.os.next_ready() {
             self.serve(ready);
         }
-        adapter.expect("the host behaves") | host.expect("the adapter behaves")
+        adapter.expect("the host obeys the protocol")
+            | host.expect("the adapter obeys the protocol")
     }
 
     fn serve(&mut self, ready: Ready) {

@@ -7,7 +7,7 @@ use baton_host::SocketId;
 
 fn violation(script: &mut Script) -> Violation {
     let Err(LinkError::Violation(violation)) = script.try_pump() else {
-        panic!("it was believed");
+        panic!("the host did not detect the violation");
     };
     script.os.handle_link_lost(script.now);
     script.os.check();

@@ -11,7 +11,7 @@ pub const BLOCK: u64 = 4096;
 /// One revision of a file.
 #[derive(Debug)]
 struct Version {
-    /// The moment from which on the revision was current.
+    /// The moment at which the revision became current.
     since: u64,
     content: Bytes,
 }
@@ -46,7 +46,11 @@ impl History {
     fn push(&mut self, file: FileId, revision: u32, content: Bytes) {
         let since = self.moment;
         let versions = &mut self.files[file.0 as usize];
-        assert_eq!(versions.len(), revision as usize, "revisions are counted");
+        assert_eq!(
+            versions.len(),
+            revision as usize,
+            "revisions are numbered consecutively"
+        );
         versions.push(Version { since, content });
     }
 
@@ -119,7 +123,9 @@ pub struct ByteFiles(pub Arc<Mutex<History>>);
 
 impl ByteFiles {
     pub fn history(&self) -> MutexGuard<'_, History> {
-        self.0.lock().expect("nobody panicked with it")
+        self.0
+            .lock()
+            .expect("no thread panicked while it held the lock")
     }
 }
 

@@ -25,9 +25,11 @@ const CACHED: u32 = 6;
 /// Counts of a run.
 #[derive(Clone, Copy, Default)]
 pub struct Seen {
-    /// SENDs refused, those refused while an earlier one was pending, and those refused while their INSERT was pending.
+    /// SENDs that were refused.
     pub refused: u32,
+    /// SENDs that were refused while an earlier SEND of their socket was pending.
     pub out_of_order: u32,
+    /// SENDs that were refused while an earlier INSERT was pending.
     pub refused_before_insert: u32,
     pub inserts: u32,
     pub lost: u32,
@@ -142,7 +144,7 @@ impl World {
             now: Time::ZERO,
             files: FileSystem::new(&cache, Box::new(Files)),
             buffers: Buffers::new(1000, 1000),
-            os: OsLayer::new(config).expect("right parameters"),
+            os: OsLayer::new(config).expect("the parameters are valid"),
             host,
             adapter,
             asked: VecDeque::new(),
@@ -174,7 +176,11 @@ impl World {
             self.answer();
             self.settle();
         }
-        assert_eq!(self.files.wired(), 0, "nothing is sent any more");
+        assert_eq!(
+            self.files.wired(),
+            0,
+            "no page is in use once all sockets are closed"
+        );
         assert_eq!(self.files.mbufs_lent(), 0);
     }
 
@@ -183,7 +189,7 @@ impl World {
         self.now += Span::from_ms(1);
         let mut transfer = Vec::new();
         while self.os.pump(self.now, &mut self.host) == Ok(true) {
-            (self.adapter.get(self.now, usize::MAX, &mut transfer)).expect("the host is there");
+            (self.adapter.get(self.now, usize::MAX, &mut transfer)).expect("the host is connected");
         }
         for entry in entries(&transfer) {
             let request = Request::decode(&entry.unwrap()[0]).expect("a request");
@@ -214,7 +220,7 @@ impl World {
         );
     }
 
-    /// Returns the content of the buffer that the adapter is to fetch.
+    /// Returns the content of the buffer that the request tells the adapter to fetch.
     fn stands_in(&mut self, action: Action) -> Option<Symbolic> {
         let (address, len) = match action {
             Action::CacheInsert { address, len, .. } => (address, len),
@@ -284,7 +290,7 @@ impl World {
         }
     }
 
-    /// Answers a random request: the first SEND of a socket, the first INSERT, or another request; or refuses any SEND of a socket.
+    /// Answers a random request if it is the first pending SEND of its socket, the first pending INSERT, or of another kind; or refuses any SEND.
     fn answer(&mut self) {
         if self.asked.is_empty() {
             return;
@@ -330,8 +336,8 @@ impl World {
     /// Answers the first matching request.
     fn answer_one(&mut self, wanted: impl Fn(&Request) -> bool, status: Status) {
         let index = self.asked.iter().position(|asked| wanted(&asked.request));
-        let asked = self.asked.remove(index.expect("it has been seen"));
-        let request = asked.expect("it has been seen").request;
+        let asked = self.asked.remove(index.expect("the request is pending"));
+        let request = asked.expect("the request is pending").request;
         let outcome = match request.action {
             Action::CacheInit => Outcome::CacheReady {
                 bytes: CACHED * PAGE_BYTES as u32,

@@ -1,6 +1,6 @@
-//! Sockets of a stack and of an adapter send files that change, with less memory than they would like. Each page that arrives is from a
-//! revision that was current while the page was requested. Pages stay in memory while someone refers to them, including an adapter that
-//! answers at random, and no socket gets stuck.
+//! Sockets of a stack and of an adapter send files that change, with less memory than they could use. Each page that arrives is from a
+//! revision that was current at some time since its download began. Pages stay in memory while anything refers to them, including an adapter
+//! that answers at random, and no socket gets stuck.
 
 mod adapter;
 #[path = "../common/files.rs"]

@@ -13,9 +13,9 @@ use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-/// Bytes that a socket accepts before its peer acknowledges some.
+/// Maximum number of unacknowledged bytes of a socket.
 const ROOM: usize = 20_000;
-/// Fewer than all sockets would use, in addition to those reserved for others.
+/// Number of mbufs: 16 that are reserved for other uses, and 12, fewer than all sockets could use.
 const MBUFS: u32 = 16 + 12;
 
 /// A socket and its current download.
@@ -23,8 +23,9 @@ const MBUFS: u32 = 16 + 12;
 struct Socket {
     /// Whether the socket's stack refers to file pages instead of copying them.
     refers: bool,
-    /// Sequence number of the first unacknowledged byte, and number of unacknowledged bytes.
+    /// Sequence number of the first unacknowledged byte.
     first: SeqNr,
+    /// Number of unacknowledged bytes.
     unacknowledged: usize,
     wants_room: bool,
     download: Option<Download>,
@@ -35,7 +36,7 @@ struct Download {
     file: FileId,
     offset: u64,
     end: u64,
-    /// When content was last requested.
+    /// The moment at which the download began.
     since: u64,
 }
 
@@ -87,7 +88,7 @@ pub struct World {
     history: ByteFiles,
     lengths: Vec<u64>,
     sockets: Vec<Socket>,
-    /// Sockets that can continue.
+    /// Sockets that can continue a download or begin one.
     runnable: BTreeSet<u32>,
     disk: VecDeque<DiskRead>,
     left: u32,
@@ -125,7 +126,7 @@ impl World {
     }
 
     pub fn stats(&self) -> FileCacheStats {
-        *self.files.cache_stats().expect("there is a limit")
+        *self.files.cache_stats().expect("the cache is limited")
     }
 
     /// Runs until all downloads are complete.
@@ -135,12 +136,16 @@ impl World {
             self.files.check();
             let is_idle = |socket: &Socket| socket.download.is_none() && socket.unacknowledged == 0;
             if self.left == 0 && self.sockets.iter().all(is_idle) {
-                assert_eq!(self.files.wired(), 0, "nothing is sent any more");
+                assert_eq!(
+                    self.files.wired(),
+                    0,
+                    "no page is in use once all downloads are complete"
+                );
                 assert_eq!(self.files.mbufs_lent(), 0);
                 return;
             }
         }
-        panic!("somebody is stuck");
+        panic!("a download is stuck");
     }
 
     fn step(&mut self) {
@@ -182,7 +187,7 @@ impl World {
         let number = self.random.below(self.sockets.len() as u64) as u32;
         let socket = &mut self.sockets[number as usize];
         let len = self.random.below(socket.unacknowledged as u64 + 1) as usize;
-        // Everything is acknowledged sooner or later.
+        // Sometimes acknowledge everything, so that each download completes.
         let len = if self.random.percent(30) {
             socket.unacknowledged
         } else {
@@ -251,7 +256,7 @@ impl World {
         if sent.is_err() {
             let history = self.history.history();
             let shrank = history.was_truncated(download.file, download.since);
-            assert!(shrank, "the connection is open, and the file as long");
+            assert!(shrank, "a send fails only if the file became shorter");
         }
         let socket = &mut self.sockets[number as usize];
         if sent.is_err() || offset == download.end || self.random.percent(2) {

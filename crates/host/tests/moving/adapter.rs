@@ -14,7 +14,7 @@ use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Maximum number of pieces of work done before something else happens.
+/// Maximum number of pieces of work that an adapter does in one event.
 const MOST_PIECES: usize = 5;
 
 /// Links of an adapter that has only one application.
@@ -100,15 +100,15 @@ impl AdapterSide {
             ..AdapterConfig::default()
         };
         adapter_config.batching.max_transfer_bytes = transfer;
-        let mut adapter = Adapter::new(adapter_config).expect("right parameters");
-        let session = adapter.attach().expect("the first");
+        let mut adapter = Adapter::new(adapter_config).expect("the parameters are valid");
+        let session = adapter.attach().expect("the first session");
         let mut host = host(vec![address(number)], tcp_config(random), random.draw());
         host.pass_unclaimed(true);
         let mut process = random.percent(50).then(|| process(random));
         if let Some(process) = &mut process {
             process.attach(session);
         }
-        let mut os = OsLayer::new(os_config).expect("right parameters");
+        let mut os = OsLayer::new(os_config).expect("the parameters are valid");
         let at = Endpoint::new(address(number), PORT);
         let packets = os.packet_socket(Time::ZERO, at);
         let side = Self {
@@ -145,7 +145,7 @@ impl AdapterSide {
         } else {
             pump(now, adapter, self.host.stack_mut(), session, end)
         };
-        did.expect("the host keeps the rules")
+        did.expect("the host obeys the protocol")
     }
 
     /// Does some pieces of work.
@@ -166,7 +166,7 @@ impl AdapterSide {
         let mut links = OnlyLink(self.session, &mut self.end);
         let adapter = &mut self.adapter;
         let did = work(now, process, adapter, &mut below, &mut links, MOST_PIECES);
-        did.expect("the host keeps the rules");
+        did.expect("the host obeys the protocol");
         process.check();
     }
 

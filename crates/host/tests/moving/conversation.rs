@@ -1,5 +1,5 @@
-//! Conversations between peers and server, whose bytes each side knows beforehand. The server sends a file as it is when the conversation
-//! begins.
+//! Conversations between peers and server. Each side knows all bytes beforehand. The server sends the revision of a file that is current when
+//! the conversation begins.
 
 use baton_host::{FileContent, FileId};
 use baton_testkit::Pattern;
@@ -40,13 +40,16 @@ impl Side {
     pub fn receive(&mut self, data: &[u8]) {
         self.expects.bytes.check(self.received as u64, data);
         self.received += data.len();
-        assert!(self.received <= self.expects.len, "no more than was sent");
+        assert!(
+            self.received <= self.expects.len,
+            "no more arrives than was sent"
+        );
     }
 
     pub fn receive_end(&mut self) {
         assert_eq!(
             self.received, self.expects.len,
-            "the end comes after all of it"
+            "the stream ends after all data"
         );
         self.received_end = true;
     }

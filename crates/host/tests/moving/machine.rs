@@ -17,7 +17,7 @@ pub const PEERS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 pub const PORT: u16 = 80;
 const MOST_EVENTS: u32 = 2_000_000;
 
-/// A policy that hands off at random times, and repeatedly.
+/// A policy that hands connections off and takes them back at random.
 #[derive(Debug)]
 struct Whim(Random);
 
@@ -74,7 +74,7 @@ pub fn host(addresses: Vec<IpAddr>, tcp: Config, seed: u64) -> Host {
         medium: Medium::Ip,
         ..InterfaceConfig::new([2, 0, 0, 0, 0, 1], cidrs)
     };
-    Host::new(config, tcp, seed).expect("right parameters")
+    Host::new(config, tcp, seed).expect("the parameters are valid")
 }
 
 pub fn tcp_config(random: &mut Random) -> Config {
@@ -199,7 +199,7 @@ impl Machine {
             self.events += 1;
             self.event();
             if self.is_done() {
-                assert_eq!(self.layer.len(), 0, "no socket is left");
+                assert_eq!(self.layer.len(), 0, "no socket remains");
                 while self.pump_all() {}
                 return self.check_soft_limits();
             }
@@ -294,7 +294,7 @@ impl Machine {
             of_links.filter_map(|(end, _)| end.os.poll_timeout()).min(),
         ];
         let next = times.into_iter().flatten().min();
-        // The links are slow, but not as slow as TCP timers; otherwise, an answer could arrive for a SYN that had been given up.
+        // The links are slow, but faster than TCP's timers. Otherwise, an answer could arrive for a SYN that has been given up.
         let is_far = next.is_some_and(|next| next > self.now + Span::from_ms(1));
         if is_far && self.pump_all() {
             return;
@@ -347,8 +347,8 @@ impl Machine {
         self.ends[number].os.handle_link_lost(self.now);
         self.layer.handle_adapter_lost(lost);
         self.tell_layer();
-        // Peers of connections that were on the adapter, or on their way there, get no answers; a router reports that. The server may have
-        // closed one of these connections, so that the adapter had to deliver the last bytes.
+        // Peers of connections that were on the adapter, or moving to it, get no more answers, which a router reports to them. The server may
+        // already have closed one of these connections while the adapter still had to deliver the last bytes.
         let peers = self.peers.stack();
         let here = peers.connections().filter(|&conn| {
             let flow = peers.flow(conn).reversed();

@@ -27,7 +27,7 @@ fn conversations_survive_any_handoff_and_restore() {
             ];
             assert!(
                 !by_limit.contains(&why),
-                "the host knows the limit: {count} {why:?}"
+                "{count} {why:?}, although the host knows the limit"
             );
         }
         (totals, machine.cached_sends())
@@ -49,7 +49,7 @@ fn conversations_survive_any_handoff_and_restore() {
         let by_host = refused(NotOffloaded::Memory);
         assert!(
             by_adapter > 50 && by_host > 50,
-            "{by_adapter} refused for want of memory, {by_host} not tried"
+            "{by_adapter} refused for lack of memory, {by_host} not tried"
         );
         assert!(
             handed_off > 2_000 && restored > 1_000 && kept > 100,

@@ -115,7 +115,10 @@ impl Machine {
                     let reset = reason == CloseReason::Reset && is_complete;
                     let in_order = reason == CloseReason::Normal && is_complete;
                     let is_lost = self.adapters[adapter].is_lost;
-                    assert!(in_order || reset || is_lost, "lost: {reason:?}, {side:?}");
+                    assert!(
+                        in_order || reset || is_lost,
+                        "the connection was lost: {reason:?}, {side:?}"
+                    );
                 }
             }
             let mut frame = Vec::new();

@@ -15,7 +15,7 @@ impl Machine {
         }
         let end = &mut self.ends[number];
         let did = end.os.pump(self.now, &mut end.link);
-        let did = did.expect("the adapter keeps the rules");
+        let did = did.expect("the adapter obeys the protocol");
         if self.random.percent(30) {
             // The layer above runs later.
             return did;
@@ -24,7 +24,11 @@ impl Machine {
         let socket = self.adapters[number].packets;
         while let Some(packet) = self.ends[number].os.next_packet(socket) {
             packets += 1;
-            assert_eq!(destination(&packet), number, "it came on this adapter");
+            assert_eq!(
+                destination(&packet),
+                number,
+                "the packet's destination is this adapter"
+            );
             self.host_takes(packet);
         }
         self.tell_layer();
@@ -103,10 +107,13 @@ impl Machine {
 
     /// Returns the adapter of a connection: the one that has the connection's local address.
     fn adapter_of(&self, id: SocketId) -> usize {
-        let state = self.layer.state_of(id).expect("the socket is there");
+        let state = self.layer.state_of(id).expect("the socket exists");
         let AdapterId(number) = state.adapter;
         let address = crate::adapter::address(number.into());
-        assert_eq!(state.flow.local.addr, address, "it came there");
+        assert_eq!(
+            state.flow.local.addr, address,
+            "the connection's address is the adapter's"
+        );
         number.into()
     }
 
@@ -117,7 +124,7 @@ impl Machine {
         };
         let port = self.layer.state_of(id).map(|state| state.flow.remote.port);
         let Some((client_says, server_says)) = port.and_then(|port| self.scripts.get(&port)) else {
-            panic!("nobody else connects");
+            panic!("only known peers connect");
         };
         let side = Side::new(*server_says, *client_says);
         self.servers.insert(id.0, side);
@@ -126,7 +133,7 @@ impl Machine {
 
     fn serve(&mut self, id: SocketId, readable: bool) {
         let side = self.servers.remove(&id.0);
-        let mut side = side.expect("nothing is told of a closed socket");
+        let mut side = side.expect("events are reported only for open sockets");
         let is_lost = self.adapters[self.adapter_of(id)].is_lost;
         let (now, stack) = (self.now, self.host.stack_mut());
         let mut calls = self.layer.calls(now, stack, &mut self.ends);
@@ -211,7 +218,10 @@ impl Machine {
             true => calls.restore(id),
             false => calls.hand_off(id).is_ok(),
         };
-        assert!(!(moved && is_lost), "there is nowhere to go");
+        assert!(
+            !(moved && is_lost),
+            "a connection of a lost adapter cannot move"
+        );
         self.host_settles();
         moved
     }

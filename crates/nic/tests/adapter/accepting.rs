@@ -76,7 +76,11 @@ fn a_bulk_accept_times_out() {
     let tag = world.post(0, 1, accept(10, 3, 5_000));
     let receive = world.post_receive(0, 12, 100);
     world.wait(Span::from_secs(1));
-    assert_eq!(world.answers(0), [], "without a connection it waits");
+    assert_eq!(
+        world.answers(0),
+        [],
+        "the timer starts with the first connection"
+    );
     for _ in 0..2 {
         world.peer_connects(80);
     }
@@ -88,7 +92,7 @@ fn a_bulk_accept_times_out() {
     assert_eq!(responses[0].response, answer(1, tag, Status::Partial, bulk));
     let sockets: Vec<u32> = responses[0].peers.iter().map(|peer| peer.socket).collect();
     assert_eq!(sockets, [10, 11]);
-    // The unneeded socket is free again, and its buffer comes back.
+    // The unneeded socket is free again, and its RECV is answered.
     assert_eq!(
         responses[1].response,
         received(12, receive, Status::Cancelled, 0)
@@ -113,7 +117,7 @@ fn a_bulk_accept_may_get_a_single_connection() {
         world.answers(0),
         [answer(1, tag, Status::Partial, accepted)]
     );
-    // The timer of the next ACCEPT starts anew.
+    // The next ACCEPT has a new timer.
     let tag = world.ask(0, 1, accept(20, 2, 1_000));
     let peers = [0, 1].map(|_| {
         let peer = world.peer_connects(80);
@@ -135,7 +139,11 @@ fn a_connection_that_ends_while_it_waits_is_not_counted() {
     world.peer.abort(peer);
     world.wait(Span::from_ms(5));
     assert_eq!(world.answers(0), []);
-    assert_eq!(world.adapter.poll_timeout(), None, "nobody waits");
+    assert_eq!(
+        world.adapter.poll_timeout(),
+        None,
+        "no timer runs without a connection"
+    );
     for _ in 0..2 {
         world.peer_connects(80);
     }
@@ -202,7 +210,11 @@ fn an_accept_is_cancelled() {
     let small = world.ask(0, 1, accept(20, 1, 0));
     let peer = world.peer_connects(80);
     world.run();
-    assert_eq!(world.answers(0), [], "the first one waits for more");
+    assert_eq!(
+        world.answers(0),
+        [],
+        "the first ACCEPT waits for more connections"
+    );
     let cancel = world.ask(0, 1, Action::Cancel { target: big });
     let accepted = Outcome::Accepted(world.peer.flow(peer).local);
     let cancelled = Outcome::Done(baton_bus::descriptor::Opcode::Cancel);
@@ -239,7 +251,7 @@ fn a_listener_that_closes_answers_its_accepts() {
     let reset = baton_tcp::Event::Closed(baton_tcp::CloseReason::Reset);
     assert!(
         world.peer_was_notified(peer, &reset),
-        "nobody will accept it"
+        "no application can accept the connection"
     );
     assert_eq!(world.adapter.poll_timeout(), None);
     assert_eq!(
@@ -263,7 +275,7 @@ fn connections_are_accepted_over_both_versions() {
     let responses = world.answers(0);
     assert_eq!(responses[0].outcome, Outcome::Accepted(remote));
     let stack = &world.stack;
-    let session = world.apps[0].session.expect("it is there");
+    let session = world.apps[0].session.expect("the application is attached");
     let mut rows: Vec<_> = world.adapter.sockets(stack, session).collect();
     rows.sort_by_key(|row| row.number);
     assert_eq!((rows[0].state.as_str(), rows[0].remote), ("listen", None));

@@ -65,7 +65,7 @@ fn a_send_from_the_cache_sends_what_was_inserted_before_it() {
         let tag = world.post(0, 2, from_cache(offset, len));
         sent(2, tag, Status::Ok, len)
     });
-    // Later data in the stream waits for SENDs from the cache, which later INSERTs at the same place do not change.
+    // Later data in the stream waits for the SENDs from the cache. Later INSERTs at the same place do not change what these SENDs send.
     let between = world.post_send(0, 2, data(5000, 10));
     let second = post_insert(&mut world, 0, 0, data(7000, 2000));
     let last = world.post(0, 2, from_cache(0, 2000));
@@ -157,7 +157,7 @@ fn without_a_cache_nothing_can_be_sent_from_it() {
     world.connection(0, 1, 2, 80);
     let tag = world.ask(0, NOBODY, Action::CacheInit);
     let Outcome::CacheReady { bytes: 0, .. } = world.answers(0)[0].outcome else {
-        panic!("{tag}: there is none");
+        panic!("{tag}: expected that there is no cache");
     };
     let insert = post_insert(&mut world, 0, 0, data(0, 10));
     let send = world.ask(0, 2, from_cache(0, 10));
@@ -179,7 +179,7 @@ fn each_application_has_its_own_cache_which_ends_with_it() {
     assert_eq!(
         world.answers(0),
         [sent(2, tag, Status::NotCached, 4096)],
-        "it is the other's"
+        "the block is in the other application's cache"
     );
     world.apps[other].faults.delay_dma(3);
     post_insert(&mut world, other, 4096, data(0, 4096));
@@ -214,7 +214,7 @@ fn a_connection_may_end_while_its_send_waits_for_an_insert() {
 /// Expected content of an application's cache, and expected data of its connection.
 #[derive(Default)]
 struct Model {
-    /// Blocks, by their first byte.
+    /// Blocks, by the offset of their first byte.
     blocks: BTreeMap<u32, Symbolic>,
     stream: Vec<Symbolic>,
     expected: BTreeMap<u32, Status>,
@@ -328,7 +328,7 @@ fn any_order(seed: u64) -> u64 {
         for one in world.answers(app) {
             assert_eq!(model.expected.remove(&one.tag), Some(one.status), "{one:?}");
         }
-        assert_eq!(model.expected.len(), 0, "all was answered");
+        assert_eq!(model.expected.len(), 0, "all requests are answered");
         let stream = joined(std::mem::take(&mut read[app]));
         assert_eq!(stream, joined(std::mem::take(&mut model.stream)));
     }
@@ -339,6 +339,9 @@ fn any_order(seed: u64) -> u64 {
 fn inserts_and_sends_in_any_order_send_the_right_bytes() {
     let runs = for_each_seed(300, any_order);
     if runs.len() >= 300 {
-        assert!(runs.iter().sum::<u64>() > 300, "they send from the cache");
+        assert!(
+            runs.iter().sum::<u64>() > 300,
+            "the runs send from the cache"
+        );
     }
 }

@@ -121,7 +121,7 @@ fn a_reset_answers_all_requests() {
     let receives = [0, 1].map(|_| world.post_receive(0, 2, 64));
     world.run();
     let fetched = world.answers(0).len();
-    assert_eq!(fetched, 64, "256 KB");
+    assert_eq!(fetched, 64, "256 KB fit into the send buffer");
     world.is_cut = false;
     world.peer.abort(peer);
     world.run();
@@ -152,7 +152,7 @@ fn a_reset_after_the_peers_fin_discards_undelivered_data() {
     assert_eq!(
         world.answers(0)[1..],
         [sent(2, send, Status::Ok, 10), over(2, Status::Reset)],
-        "nobody may think that all of it came"
+        "a reset is reported, not the end of the data"
     );
 }
 
@@ -323,7 +323,7 @@ fn undelivered_data_outlives_the_connection() {
     assert_eq!(world.peer.write(peer, data(0, 100)), Ok(100));
     world.peer.close(peer);
     world.run();
-    assert_eq!(world.answers(0), [], "nobody has asked for the data");
+    assert_eq!(world.answers(0), [], "no RECV has requested the data");
     let receive = world.post_receive(0, 2, 64);
     world.run();
     assert_eq!(world.answers(0), [received(2, receive, Status::Ok, 64)]);

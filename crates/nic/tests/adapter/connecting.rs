@@ -1,4 +1,4 @@
-//! CONNECT.
+//! CONNECT: opening connections.
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Close, Opcode, Status};
@@ -144,7 +144,7 @@ fn a_bound_socket_gets_its_port_unless_it_is_in_use() {
         let responses = world.answers(0);
         assert_eq!(responses.last(), Some(&connected(socket, tag, status)));
     }
-    let session = world.apps[0].session.expect("it is there");
+    let session = world.apps[0].session.expect("the application is attached");
     let rows: Vec<_> = world.adapter.sockets(&world.stack, session).collect();
     assert_eq!(rows[0].local, Some(Endpoint::new(ADAPTER, 5000)));
 }
@@ -203,6 +203,6 @@ fn invalid_addresses_are_not_connected_to() {
     assert_eq!(
         world.answers(0)[1..],
         [connected(1, tag, Status::Unreachable)],
-        "it has no address of this version"
+        "the adapter has no address of this version"
     );
 }

@@ -100,7 +100,10 @@ fn every_request_in_the_wrong_state_is_refused() {
             "{action:?} of {socket}"
         );
     };
-    let address = world.apps[0].link.place(data(0, 9)).expect("a buffer");
+    let address = world.apps[0]
+        .link
+        .place(data(0, 9))
+        .expect("a buffer is free");
     let send = Action::send(Buffer::Memory { address, len: 9 }, false);
     let receive = Action::Receive { address, len: 9 };
     for socket in [idle, listening, reserved] {
@@ -147,7 +150,7 @@ fn sockets_are_bound_once_to_addresses_of_the_adapter() {
     }
     let tag = world.ask(0, 2, Action::Bind(Endpoint::new(ANY, 81)));
     let refused = done(2, tag, Status::WrongState, Opcode::Bind);
-    assert_eq!(world.answers(0), [refused], "it is bound already");
+    assert_eq!(world.answers(0), [refused], "the socket is already bound");
 }
 
 #[test]
@@ -202,13 +205,21 @@ fn a_backlog_can_be_changed_and_has_a_limit() {
                 Outcome::Status(info) => info.acceptable,
                 other => panic!("{other:?}"),
             },
-            _ => panic!("one answer"),
+            _ => panic!("expected one answer"),
         }
     };
-    assert_eq!(acceptable(&mut world), 3, "16 was cut to 3");
+    assert_eq!(
+        acceptable(&mut world),
+        3,
+        "the backlog of 16 is limited to 3"
+    );
     let tag = world.ask(0, 1, Action::Listen { backlog: 0 });
     assert_eq!(world.answers(0), [done(1, tag, Status::Ok, Opcode::Listen)]);
-    assert_eq!(acceptable(&mut world), 3, "those that wait stay");
+    assert_eq!(
+        acceptable(&mut world),
+        3,
+        "connections that already wait are kept"
+    );
 }
 
 #[test]
@@ -326,6 +337,6 @@ fn nonsensical_requests_are_violations() {
     let now = world.now;
     let put = world.apps[0].link.put(now, &[Descriptor([0xff, 0, 0, 0])]);
     assert_eq!(put, Ok(1));
-    let error = world.pump(0).expect_err("there is no such opcode");
+    let error = world.pump(0).expect_err("the opcode does not exist");
     assert!(error.to_string().contains("opcode 0xff"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! An adapter that serves only connections that it takes over.
+//! An adapter that serves only imported connections.
 
 use crate::world::*;
 use baton_bus::HostLink;
@@ -7,7 +7,7 @@ use baton_nic::adapter::Custody;
 use baton_tcp::Portable;
 use baton_wire::{Endpoint, Flow, Symbolic};
 
-/// Admits no connection.
+/// Refuses every connection.
 #[derive(Debug)]
 struct Closed;
 
@@ -44,7 +44,10 @@ fn with_custody_applications_cannot_listen_connect_or_send_packets() {
     world.ask(0, 1, Action::Connect(remote));
     world.post_send(0, 2, data(0, 60));
     world.run();
-    let address = world.apps[0].link.place(data(0, 60)).expect("a buffer");
+    let address = world.apps[0]
+        .link
+        .place(data(0, 60))
+        .expect("a buffer is free");
     world.ask(0, 2, Action::Forward { address, len: 60 });
     assert_eq!(statuses(&mut world), [Status::ImportsOnly; 5]);
     assert!(world.adapter.poll_packet().is_none());

@@ -1,4 +1,4 @@
-//! EXPORT: when a connection may leave. These tests use real bytes, which the exported state needs.
+//! EXPORT: when a connection may leave the adapter. These tests use real bytes, because exported states need them.
 
 use crate::world::{ADAPTER, PEER, World};
 use baton_bus::Batching;
@@ -10,9 +10,9 @@ use baton_wire::{Endpoint, Span};
 use bytes::Bytes;
 
 const LONGEST: Span = Span::from_ms(500);
-/// Data of a segment with timestamps.
+/// Length of the data in a segment with timestamps.
 const SEGMENT: usize = 1448;
-/// Large enough for a state with its data.
+/// Size of a buffer, which is enough for a state with its data.
 const BUFFER: u32 = 8192;
 
 /// Creates an application with a connection, socket 1, to a peer, without a network in between. Returns the peer's end.
@@ -62,18 +62,18 @@ fn export(world: &mut World<Bytes>) {
     world.ask(0, 1, Action::Export { address, len });
 }
 
-/// Returns the connection, once it was exported.
+/// Returns the exported connection, or `None` if it has not been exported yet.
 fn left(world: &mut World<Bytes>) -> Option<Moved<Bytes>> {
     let answer = world.answers(0).pop()?;
     let Outcome::Exported { address, len, more } = answer.outcome else {
-        panic!("{answer:?} is of an EXPORT");
+        panic!("{answer:?} is not the answer to an EXPORT");
     };
     assert_eq!((answer.status, more), (Status::Ok, false));
     let bytes = world.apps[0].link.take(address, len);
-    Some(Moved::from_bytes(&bytes.expect("it was written")).expect("a state"))
+    Some(Moved::from_bytes(&bytes.expect("it was written")).expect("it is a state"))
 }
 
-/// Returns how many connections were exported at rest, and how many were not.
+/// Returns how many connections were exported at rest, and how many while not at rest.
 fn counts(world: &World<Bytes>) -> (u64, u64) {
     let stats = world.adapter.stats();
     (stats.exported_at_rest, stats.exported_not_at_rest)
@@ -112,7 +112,11 @@ fn a_connection_leaves_once_what_was_lost_has_arrived() {
     let moved = left(&mut world).expect("it is at rest");
     let told = moved.state.essentials().expect("it is open");
     assert_eq!(told.send_next, told.send_una);
-    assert_eq!(moved.state.unacknowledged(), SEGMENT, "this was not sent");
+    assert_eq!(
+        moved.state.unacknowledged(),
+        SEGMENT,
+        "the second segment was not sent"
+    );
     assert_eq!(world.peer.readable_len(conn), SEGMENT);
     assert_eq!(counts(&world), (1, 0));
 }
@@ -125,7 +129,7 @@ fn with_a_silent_peer_a_connection_leaves_after_the_time_limit() {
     world.wait(Span::from_ms(499));
     assert_eq!(left(&mut world), None);
     world.wait(Span::from_ms(1));
-    let moved = left(&mut world).expect("time is over");
+    let moved = left(&mut world).expect("the time limit has passed");
     assert_eq!(moved.state.unacknowledged(), 2 * SEGMENT);
     assert_eq!(counts(&world), (0, 1));
 }
@@ -138,13 +142,16 @@ fn a_connection_waits_for_data_missing_before_received_data() {
     assert_eq!(world.peer.write(conn, data.clone()), Ok(SEGMENT));
     world.run();
     assert_eq!(world.peer.write(conn, data), Ok(SEGMENT));
-    let second = world.peer.poll_transmit(world.now).expect("there is room");
+    let second = world
+        .peer
+        .poll_transmit(world.now)
+        .expect("the window has space");
     world.stack.handle_segment(world.now, second.1);
     export(&mut world);
     assert_eq!(left(&mut world), None);
     world.is_cut = false;
     world.wait(Span::from_ms(400));
-    let moved = left(&mut world).expect("the peer has sent it again");
+    let moved = left(&mut world).expect("the peer has retransmitted the first segment");
     assert_eq!(moved.state.unread(), 2 * SEGMENT);
     assert_eq!(counts(&world), (1, 0));
 }
@@ -160,9 +167,9 @@ fn connections_of_a_detached_application_do_not_settle() {
     assert_eq!(
         world.peer.readable_len(conn),
         2 * SEGMENT,
-        "all of it is sent"
+        "all data is sent"
     );
-    assert!(world.peer.peer_closed(conn), "and then the end");
+    assert!(world.peer.peer_closed(conn), "and then the FIN");
     assert_eq!(counts(&world), (0, 0));
 }
 
@@ -189,9 +196,9 @@ fn states_in_transit_count_as_memory_of_their_user() {
     let (mut world, _) = connected(None);
     world.stack.limit_memory(1 << 20);
     let held = |world: &World<Bytes>| world.stack.memory().map(|memory| memory.held);
-    // Connections that arrived before the limit do not count.
+    // Connections that were created before the limit was set do not count.
     assert_eq!(held(&world), Some(0));
-    let id = world.apps[0].session.expect("it is there");
+    let id = world.apps[0].session.expect("the application is attached");
     world.adapter.set_user(id, 1000);
     let state = Bytes::from(vec![0; BUFFER as usize]);
     let address = world.apps[0].link.place(state).expect("a buffer is free");
@@ -206,7 +213,7 @@ fn states_in_transit_count_as_memory_of_their_user() {
     }
     assert!(
         held(&world) < Some(600_000),
-        "a user has half of the memory"
+        "one user may use half of the memory"
     );
     world.answers(0);
     world.ask(0, 2, part(false));

@@ -58,7 +58,7 @@ fn a_connection_is_accepted_before_its_handshake_is_complete() {
     let (_, syn) = world.peer.poll_transmit(world.now).expect("a SYN");
     world.is_cut = true;
     let handled = world.stack.handle_segment(world.now, syn);
-    let conn = handled.conn.expect("it makes a connection");
+    let conn = handled.conn.expect("the SYN creates a connection");
     world.post(0, 1, accept(3, 1, 0));
     let receive = world.post_receive(0, 3, 4096);
     world.run();

@@ -1,11 +1,11 @@
-//! On-board memory: what happens to requests and packets that find none.
+//! On-board memory: how requests and packets are handled if there is no memory for them.
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Close, Opcode, Outcome, Status};
 use baton_nic::adapter::OnBoardMemory;
 use baton_wire::Endpoint;
 
-/// Memory for one connection and 16 KiB of packets.
+/// Creates a world whose adapter has memory for one connection and 16 KiB of packets.
 fn small() -> World {
     World::with(|config| {
         config.memory = Some(OnBoardMemory {
@@ -90,10 +90,16 @@ fn each_user_has_a_share_of_the_memory_of_the_stack() {
     };
     let firsts = [1, 2, 3].map(|socket| connects(&mut world, 0, socket));
     assert_eq!(firsts, [true, true, false]);
-    assert!(connects(&mut world, other, 1), "another user has some");
+    assert!(
+        connects(&mut world, other, 1),
+        "there is memory for another user"
+    );
     world.ask(0, 1, Action::Close(Close::Abort));
     world.answers(0);
-    assert!(!connects(&mut world, other, 2), "both have a third");
+    assert!(
+        !connects(&mut world, other, 2),
+        "each of two users may use a third"
+    );
     world.stack.check();
     world.adapter.check();
 }

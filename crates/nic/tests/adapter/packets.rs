@@ -117,7 +117,7 @@ impl Account {
                 continue;
             };
             let place = self.sends.iter().position(|&(tag, _)| tag == response.tag);
-            let place = place.expect("it was asked for, and not answered before");
+            let place = place.expect("the request was sent, and not answered before");
             let first = if cumulative { 0 } else { place };
             for (_, address) in self.sends.drain(first..=place) {
                 if let Some(address) = address {
@@ -128,7 +128,8 @@ impl Account {
     }
 }
 
-/// Posts a packet whose head is in memory, and whose parts are in memory, in the cache, or nowhere. Returns the parts expected to be sent.
+/// Posts a packet whose first part is in memory, and whose other parts are in memory, in the cache, or outside it. Returns the parts that are
+/// expected to be sent, or `None` if the packet must be refused.
 fn post_random(
     world: &mut World,
     account: &mut Account,

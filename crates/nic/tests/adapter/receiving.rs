@@ -1,4 +1,4 @@
-//! RECV.
+//! RECV: receiving data into posted buffers.
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Status};
@@ -98,7 +98,7 @@ fn small_data_travels_inside_the_response() {
     assert_eq!(
         world.answers(0),
         [received(2, short, Status::Ok, 10)],
-        "a short buffer stays a limit"
+        "a short buffer still limits the data"
     );
 }
 

@@ -1,4 +1,4 @@
-//! SEND.
+//! SEND: sending data.
 
 use crate::world::*;
 use baton_bus::HostLink;
@@ -26,7 +26,7 @@ fn a_send_is_answered_once_its_data_was_fetched() {
     assert_eq!(
         world.answers(0),
         [sent(2, tag, Status::Ok, 1000)],
-        "nobody has acknowledged it"
+        "an answer does not wait for acknowledgments"
     );
     world.is_cut = false;
     world.wait(baton_wire::Span::from_secs(2));
@@ -70,7 +70,7 @@ fn a_send_larger_than_the_whole_buffer_is_fetched_in_parts() {
     let last = world.post_inline(0, 2, data(4096, 10));
     world.is_cut = true;
     world.run();
-    assert_eq!(world.answers(0), [], "the rest is where it was");
+    assert_eq!(world.answers(0), [], "the rest is not fetched yet");
     assert_eq!(world.adapter.stats().reads, 1);
     world.is_cut = false;
     world.wait(baton_wire::Span::from_secs(2));
@@ -100,7 +100,7 @@ fn a_send_is_fetched_when_the_connection_has_room() {
         .iter()
         .map(|&tag| sent(2, tag, Status::Ok, 4096))
         .collect();
-    assert_eq!(world.answers(0), first, "there is room for two");
+    assert_eq!(world.answers(0), first, "the send buffer has space for two");
     let status = world.ask(0, 2, Action::Status);
     let responses = world.answers(0);
     let Outcome::Status(info) = responses[0].outcome else {

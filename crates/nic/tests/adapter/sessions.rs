@@ -1,4 +1,4 @@
-//! Several applications: what they share, and what happens when they leave.
+//! Several applications: what they share, and what happens when they detach.
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Outcome, Status};
@@ -46,7 +46,7 @@ fn an_application_that_leaves_is_reset() {
     assert_eq!((world.stack.len(), world.stack.listeners().count()), (1, 1));
     assert_eq!(world.adapter.orphans(), 0);
     assert_eq!(world.adapter.poll_timeout(), None);
-    // A new application gets the same address and number.
+    // A new application can use the same address and socket number.
     let heir = world.attach();
     world.listen(heir, 1, 80);
     let peer = world.connection(heir, 1, 2, 80);
@@ -76,7 +76,7 @@ fn an_application_that_leaves_is_drained() {
     let reset = Event::Closed(CloseReason::Reset);
     assert!(
         world.peer_was_notified(partial, &reset),
-        "an end in order would say that all of it came"
+        "a FIN would claim that all data was sent"
     );
     assert_eq!(world.adapter.orphans(), 1);
     world.peer.close(whole);
@@ -147,13 +147,21 @@ fn a_slow_application_delays_only_itself() {
         world.post(0, 2, Action::Status);
     }
     world.run();
-    let session = world.apps[0].session.expect("it is there");
+    let session = world.apps[0].session.expect("the application is attached");
     assert_eq!(world.adapter.room_for_requests(session), 0);
-    // The number of waiting responses is limited, and so is the data that arrives for them.
+    // The number of responses that wait is limited, and so is the data that is received for them.
     world.peer_sends(slow, data(0, 200_000));
-    let row = world.adapter.sessions().next().expect("it is there");
+    let row = world
+        .adapter
+        .sessions()
+        .next()
+        .expect("the application is attached");
     assert!(row.is_held_up);
-    assert_eq!(row.responses_waiting, 8 + 4, "the RECVs were there before");
+    assert_eq!(
+        row.responses_waiting,
+        8 + 4,
+        "the 4 RECVs were posted earlier"
+    );
     world.post_receive(other, 2, 4096);
     world.post_send(other, 2, data(0, 100));
     world.peer_sends(quick, data(0, 100));

@@ -26,13 +26,13 @@ fn set(world: &mut World, times: Times) -> Status {
     let (option, value) = (SocketOption::Times, times.bits());
     world.ask(0, 2, Action::SetOption { option, value });
     let [answer] = world.answers(0)[..] else {
-        panic!("it is answered");
+        panic!("expected one answer");
     };
     assert_eq!(answer.outcome, Outcome::Done(Opcode::SetOption));
     answer.status
 }
 
-/// Posts a SEND of `len` bytes that asks for times of its last byte.
+/// Posts a SEND of `len` bytes that requests times of its last byte.
 fn post_timed(world: &mut World, at: u64, len: u32, times: Stages) {
     let link = &mut world.apps[0].link;
     let address = link.place(data(at, len)).expect("a buffer is free");
@@ -76,12 +76,12 @@ fn bytes_are_counted_and_each_stage_is_reported_when_reached() {
     assert_eq!(set(&mut world, Times::FROM_UNACKNOWLEDGED), Status::Ok);
     let sent_at = world.now;
     post_timed(&mut world, 100, 1000, Stages::all());
-    // This SEND asks for no times; the next one asks for one stage.
+    // This SEND requests no times; the next one requests the time of one stage.
     world.post_send(0, 2, data(1100, 10));
     post_timed(&mut world, 1110, 10, Stages::ACKNOWLEDGED);
     world.run();
     let first = [Stage::Scheduled, Stage::Sent].map(|stage| reached(stage, 1099, sent_at));
-    assert_eq!(told(&mut world), first, "nobody has acknowledged it");
+    assert_eq!(told(&mut world), first, "the data is not acknowledged yet");
     world.is_cut = false;
     world.wait(Span::from_secs(3));
     let acknowledged = told(&mut world);
@@ -106,7 +106,7 @@ fn bytes_are_counted_and_each_stage_is_reported_when_reached() {
 fn the_time_of_arrival_goes_before_the_data() {
     let (mut world, peer) = connected();
     assert_eq!(set(&mut world, Times::RECEIVED), Status::Ok);
-    // The data arrives before there is a buffer for it.
+    // The data arrives before a RECV is posted.
     let arrived_at = world.now;
     world.peer_sends(peer, data(0, 3000));
     world.wait(Span::from_ms(5));
@@ -130,7 +130,7 @@ fn without_a_shared_clock_times_are_refused_with_a_reason() {
     world.listen(0, 1, 80);
     world.connection(0, 1, 2, 80);
     assert_eq!(set(&mut world, Times::RECEIVED), Status::NoClock);
-    // A SEND that asks for times nevertheless is refused.
+    // A SEND that requests times nevertheless is refused.
     post_timed(&mut world, 0, 10, Stages::SENT);
     world.run();
     let statuses: Vec<_> = world.answers(0).iter().map(|one| one.status).collect();
@@ -145,5 +145,5 @@ fn unknown_times_are_refused() {
     let (option, value) = (SocketOption::Times, 0);
     world.ask(0, 1, Action::SetOption { option, value });
     let statuses: Vec<_> = world.answers(0).iter().map(|one| one.status).collect();
-    assert_eq!(statuses, [Status::WrongState], "a listener has none");
+    assert_eq!(statuses, [Status::WrongState], "a listener has no times");
 }

@@ -105,7 +105,7 @@ impl World {
     /// Posts a SEND with inline data; returns its tag.
     pub fn post_inline(&mut self, app: usize, socket: u32, data: Symbolic) -> u32 {
         let tag = self.try_post_inline(app, socket, data);
-        tag.expect("the ring has room")
+        tag.expect("the ring has space")
     }
 
     /// Posts a SEND with inline data; returns its tag, or `None` if the ring is full.
@@ -142,7 +142,7 @@ impl World {
     /// Takes the data of a RECV's response out of its buffer.
     pub fn take(&mut self, app: usize, outcome: Outcome) -> Symbolic {
         let Outcome::Received(Buffer::Memory { address, len }) = outcome else {
-            panic!("{outcome:?} has data in memory");
+            panic!("{outcome:?} has no data in memory");
         };
         let taken = self.apps[app].link.take(address, len);
         taken.expect("the adapter has written it")
@@ -175,7 +175,7 @@ impl<P: Payload + Inline> World<P> {
     pub fn of(config: AdapterConfig, tcp: Config, memory: MemoryConfig) -> Self {
         let mut world = Self {
             now: Time::ZERO + Span::from_ms(1),
-            adapter: Adapter::new(config).expect("right parameters"),
+            adapter: Adapter::new(config).expect("the parameters are valid"),
             stack: Stack::new(tcp, 1),
             peer: Stack::new(Config::default(), 2),
             apps: Vec::new(),
@@ -191,7 +191,10 @@ impl<P: Payload + Inline> World<P> {
 
     fn attach_by(&mut self, memory: MemoryConfig) -> usize {
         let (link, adapter_end) = memory_link(memory);
-        let session = self.adapter.attach().expect("there is room");
+        let session = self
+            .adapter
+            .attach()
+            .expect("the limit of sessions is not reached");
         self.apps.push(App {
             session: Some(session),
             faults: link.faults(),
@@ -206,7 +209,10 @@ impl<P: Payload + Inline> World<P> {
 
     /// Detaches an application.
     pub fn detach(&mut self, app: usize, ending: Ending) {
-        let session = self.apps[app].session.take().expect("it is there");
+        let session = self.apps[app]
+            .session
+            .take()
+            .expect("the application is attached");
         let Self {
             now,
             adapter,
@@ -221,7 +227,7 @@ impl<P: Payload + Inline> World<P> {
     /// Posts a request without letting anything else happen; returns its tag.
     pub fn post(&mut self, app: usize, socket: u32, action: Action) -> u32 {
         let tag = self.try_post(app, socket, action);
-        tag.expect("the ring has room")
+        tag.expect("the ring has space")
     }
 
     /// Posts a request; returns its tag, or `None` if the ring is full.
@@ -305,7 +311,7 @@ impl<P: Payload + Inline> World<P> {
 
     /// Accepts the next connection at the peer's listener, and returns the peer's end.
     pub fn peer_accepts(&mut self, listener: ListenerId) -> ConnId {
-        let conn = self.peer.accept(listener).expect("a connection waits");
+        let conn = self.peer.accept(listener).expect("a connection is pending");
         self.run();
         conn
     }
@@ -324,7 +330,7 @@ impl<P: Payload + Inline> World<P> {
                 return;
             }
         }
-        panic!("the world does not come to rest");
+        panic!("the world never becomes idle");
     }
 
     /// Lets time pass.
@@ -364,7 +370,7 @@ impl<P: Payload + Inline> World<P> {
         did || self.adapter.sessions().any(|row| row.transfers > 0)
     }
 
-    /// Moves data between an application and the adapter as far as possible.
+    /// Moves requests, responses and data between an application and the adapter as far as possible.
     pub fn pump(&mut self, app: usize) -> Result<bool, LinkError> {
         let Self {
             now,
@@ -460,13 +466,13 @@ pub fn decode<P: Inline>(transfer: &[Descriptor]) -> Vec<Received<P>> {
     entries(transfer).map(read).collect()
 }
 
-/// Returns `len` bytes, from `offset` on, of the data that all senders here send.
+/// Returns `len` bytes, from `offset` on, of the data that every sender in these tests sends.
 pub fn data(offset: u64, len: u32) -> Symbolic {
     let source = 7;
     symbolic(source, offset, len)
 }
 
-// --- words for requests and answers ---
+// --- requests and answers ---
 
 pub fn accept(first: u32, count: u16, timeout_us: u32) -> Action {
     Action::Accept {

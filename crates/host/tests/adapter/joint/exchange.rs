@@ -13,8 +13,9 @@ use baton_wire::{Flow, Symbolic};
 /// First port on which peers listen: one port for each pair.
 const PEER_PORTS: u16 = 2000;
 
-/// Number and length of the files that hosts send one after the other.
+/// Number of files. On each connection, the host sends one of them, repeatedly.
 const FILES: u64 = 3;
+/// Length of each file.
 const FILE_BYTES: u64 = 7000;
 
 /// Goal and progress of one end of a connection.
@@ -44,8 +45,9 @@ struct Pair {
     peer_half_closes: bool,
     host_half_closes: bool,
     host_closes_first: bool,
-    /// Whether the host wants timestamps, and those that it asked for.
+    /// Whether the host requests timestamps.
     wants_times: bool,
+    /// The timestamps that the host has requested.
     timed: Option<Timed>,
     /// Number of bytes read after which the peer aborts.
     peer_aborts_at: Option<u64>,
@@ -120,7 +122,7 @@ impl Exchange {
     }
 
     fn accept(&mut self, machine: &mut Machine) {
-        // Leave some connections where they are; the next wait reports them again.
+        // Leave some connections in the queue; the next wait reports them again.
         for _ in 0..1 + machine.random.below(3) {
             let mut calls = machine.os.calls(machine.now, &mut machine.host);
             let Some(socket) = calls.accept() else {
@@ -135,7 +137,7 @@ impl Exchange {
                     self.pairs[number].socket = Some(socket);
                     self.host_goes_on(machine, number);
                 }
-                // The connection of an attempt that the peer has given up.
+                // A connection that the peer has already given up.
                 _ => machine.os.close(machine.now, socket),
             }
         }
@@ -170,7 +172,7 @@ impl Exchange {
             let why = machine.os.error_of(socket);
             assert!(
                 pair.excused || pair.peer_aborts_at.is_some() || all,
-                "{number} is gone early: {why:?}"
+                "connection {number} ended early: {why:?}"
             );
         }
         if aborts {
@@ -245,7 +247,7 @@ impl Pair {
         self.host_done && self.outcome.is_some()
     }
 
-    /// Lets both sides give up: lost resets are not repeated, and a connection that never began does not end by itself.
+    /// Lets both sides abort the connection: a lost reset is not repeated, and a connection that was never opened does not end by itself.
     fn give_up(&mut self, machine: &mut Machine) {
         if let Some(conn) = self.conn {
             machine.peers.abort(conn);
@@ -259,7 +261,7 @@ impl Pair {
         self.host_done |= self.socket.is_none();
     }
 
-    /// Reads; returns whether the connection is gone, and whether its data has ended.
+    /// Reads all data that has arrived; returns whether the connection is gone, and whether the stream has ended.
     fn host_reads(
         &mut self,
         number: usize,
@@ -380,7 +382,7 @@ impl Application for Exchange {
             Ready::Readable(socket) | Ready::Writable(socket) => {
                 let is_listener = machine.listeners.contains(&socket);
                 let error = machine.os.error_of(socket);
-                assert!(!is_listener, "it cannot listen: {error:?}");
+                assert!(!is_listener, "the listener failed: {error:?}");
                 let number = self
                     .pairs
                     .iter()
@@ -499,7 +501,10 @@ fn every_byte_arrives_and_every_request_is_answered() {
     }
     let reached = |name, count: fn(&Summary) -> u64| {
         let times: u64 = runs.iter().map(count).sum();
-        assert!(times > 20, "the runs reach {name}: {times} times");
+        assert!(
+            times > 20,
+            "the runs reach {name} too rarely: {times} times"
+        );
     };
     reached("accepts", |run| run.host.accepted);
     reached("connects", |run| run.host.connected);

@@ -20,7 +20,7 @@ use tcp::tcp_config;
 
 /// Port on which the host's application listens.
 pub const PORT: u16 = 80;
-/// Start of the adapter's clock, on a clock that host and adapter share.
+/// Value of the clock that host and adapter share at [`Time::ZERO`].
 pub const EPOCH_NS: u64 = 1_000_000_007;
 /// Maximum number of links lost in one run.
 const MOST_LOSSES: u32 = 2;
@@ -55,7 +55,7 @@ pub struct Machine {
     pub host_rings: bool,
     adapter_rings: bool,
     losses: u32,
-    /// Whether the link currently refuses requests or responses.
+    /// Whether the link currently refuses requests or responses, or delays DMA.
     hampered: bool,
 }
 
@@ -81,7 +81,7 @@ fn batching(random: &mut Random, depth: u32, max_transfer_bytes: u32) -> Batchin
 }
 
 impl Settings {
-    /// Draws parameters that can work.
+    /// Draws valid parameters.
     pub fn draw(random: &mut Random) -> Self {
         let one_of = |random: &mut Random, choices: &[u32]| {
             choices[random.below(choices.len() as u64) as usize]
@@ -109,7 +109,7 @@ impl Settings {
             most_sockets: 10 + random.below(20) as u32,
             half_close: random.percent(50),
             nic_cache: NicCacheConfig {
-                // A block is sent in one transfer.
+                // A block must fit into one transfer.
                 enabled: transfer >= 512 && random.percent(60),
                 block_bytes: one_of(random, &[512, 2048]).min(transfer.next_power_of_two()),
                 ..NicCacheConfig::default()
@@ -170,8 +170,8 @@ impl Machine {
 
     pub fn with(config: Settings, mut random: Random) -> Self {
         let (host, adapter_end) = memory_link(config.link);
-        let mut adapter = Adapter::new(config.adapter.clone()).expect("right parameters");
-        let session = adapter.attach().expect("the first");
+        let mut adapter = Adapter::new(config.adapter.clone()).expect("the parameters are valid");
+        let session = adapter.attach().expect("the first session");
         adapter.set_epoch(session, EPOCH_NS);
         let stack = Stack::new(tcp_config(&mut random), random.draw());
         let peers = Stack::new(tcp_config(&mut random), random.draw());
@@ -185,7 +185,7 @@ impl Machine {
         Self {
             to_adapter: network(),
             to_peers: network(),
-            os: OsLayer::new(config.host.clone()).expect("right parameters"),
+            os: OsLayer::new(config.host.clone()).expect("the parameters are valid"),
             host,
             adapter,
             session,
@@ -260,7 +260,7 @@ impl Machine {
         );
         let did = match did {
             Ok(did) => did,
-            Err(LinkError::Gone) => panic!("the host is there"),
+            Err(LinkError::Gone) => panic!("the host is connected"),
             Err(error) => panic!("{error}"),
         };
         let after = self
@@ -322,7 +322,7 @@ impl Machine {
         self.stack_settles();
         (self.host, self.adapter_end) = memory_link(self.config.link);
         self.hampered = false;
-        self.session = self.adapter.attach().expect("the other is gone");
+        self.session = self.adapter.attach().expect("the previous session is over");
         self.adapter.set_epoch(self.session, EPOCH_NS);
         (self.host_rings, self.adapter_rings) = (true, true);
     }
@@ -371,7 +371,7 @@ impl Machine {
         }
     }
 
-    /// Advances the time to the next event that is due, or a little.
+    /// Advances the time to the next event that is due, or by a few microseconds if something still has work to do.
     pub fn pass_time(&mut self) {
         let due = [
             self.to_adapter.next_arrival(),
@@ -412,7 +412,7 @@ impl Machine {
         assert_eq!(self.os.outstanding(), 0);
         assert_eq!(self.host.free_buffers(), self.config.link.buffers);
         let sockets = self.adapter.sockets(&self.stack, self.session).count();
-        assert_eq!(sockets, 0, "the adapter has none either");
+        assert_eq!(sockets, 0, "no socket remains on the adapter");
     }
 
     pub fn summary(&self) -> Summary {

@@ -1,4 +1,4 @@
-//! Checks that the host gets the timestamps that it asked for.
+//! Checks that the host gets the timestamps that it requests.
 
 use super::machine::EPOCH_NS;
 use baton_bus::descriptor::Times;
@@ -14,7 +14,7 @@ pub struct Timed {
     since_ns: u64,
     /// Number of bytes that were written before timestamps were requested.
     first: u64,
-    /// Bytes of interest by stage, and when they were written.
+    /// Bytes whose timestamps were requested, by stage, and the times at which they were written.
     asked: [VecDeque<(u32, u64)>; 3],
     stages: Stages,
 }
@@ -24,7 +24,7 @@ fn ns(now: Time) -> u64 {
 }
 
 impl Timed {
-    /// Asks for timestamps of an open connection; returns `None` if there is no space for the request now.
+    /// Requests timestamps of an open connection; returns `None` if there is currently no space for the request.
     pub fn begin(
         now: Time,
         os: &mut OsLayer<Symbolic>,
@@ -41,7 +41,7 @@ impl Timed {
         })
     }
 
-    /// Draws the stages to ask for, before a send.
+    /// Draws the stages whose timestamps the next send requests.
     pub fn ask(&mut self, os: &mut OsLayer<Symbolic>, socket: SocketId, random: &mut Random) {
         self.stages = Stages::from_bits_truncate(random.below(8) as u8);
         let asked = SendTimes {
@@ -73,7 +73,7 @@ impl Timed {
     pub fn check(&mut self, now: Time, os: &mut OsLayer<Symbolic>, socket: SocketId) {
         while let Some(time) = os.poll_transmit_time(socket) {
             let asked = self.asked[time.stage as usize].pop_front();
-            let (byte, at_ns) = asked.expect("it was asked for");
+            let (byte, at_ns) = asked.expect("the timestamp was requested");
             assert_eq!(time.byte, byte, "{time:?}");
             assert!((at_ns..=ns(now)).contains(&time.at_ns), "{time:?}");
         }

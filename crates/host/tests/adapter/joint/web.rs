@@ -1,4 +1,4 @@
-//! The unchanged web server on sockets of the adapter.
+//! The web server, unchanged, on sockets of the adapter.
 
 use super::machine::{Machine, PORT, endpoint};
 use super::{Application, Summary, run};
@@ -11,7 +11,7 @@ use baton_wire::{Flow, Symbolic};
 use std::collections::VecDeque;
 use std::fmt::{Debug, Formatter, Result};
 
-/// A client: requests, sent one after the other or all at once, and the responses.
+/// A client. It sends its requests one after the other or all at once, and checks the responses.
 #[derive(Debug)]
 struct Client {
     port: u16,
@@ -119,7 +119,7 @@ impl Client {
                 let reader = self
                     .waiting
                     .front_mut()
-                    .expect("a response to what was asked");
+                    .expect("the data belongs to a response");
                 assert_eq!(reader.take(&mut data), Ok(()));
                 if reader.is_complete() {
                     self.waiting.pop_front();
@@ -137,7 +137,7 @@ impl Application for Web {
 
     fn handle_ready(&mut self, machine: &mut Machine, ready: Ready) {
         let error = machine.os.error_of(machine.listeners[0]);
-        assert_eq!(error, None, "it cannot listen");
+        assert_eq!(error, None, "the listener works");
         let mut calls = machine.os.calls(machine.now, &mut machine.host);
         self.server.step(&mut calls, ready);
     }
@@ -153,7 +153,7 @@ impl Application for Web {
         let client = &mut self.clients[number];
         match event {
             Event::Readable => client.read(machine, conn),
-            Event::PeerClosed => assert!(client.excused, "the server waits for the client"),
+            Event::PeerClosed => assert!(client.excused, "the client closes first"),
             Event::Closed(reason) => {
                 client.conn = None;
                 if reason == CloseReason::Refused {
