@@ -1,4 +1,5 @@
-//! Sequences of socket calls. As root, with `BATON` naming the program, beside which `baton-sequences` and `deps/libbaton_preload.so` are.
+//! Sequences of socket calls. Must run as root, with `BATON` naming the program. `baton-sequences` and `deps/libbaton_preload.so` must be in
+//! the same folder.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| baton_sequences::compare::check(data));

@@ -21,7 +21,7 @@ pub fn access_log(data: &[u8]) {
         assert_eq!(
             spec.to_string().parse(),
             Ok(spec.clone()),
-            "a format is written as it is read"
+            "the text of a format parses to the same format"
         );
         (Some(spec), text.strip_prefix(b"\n").unwrap_or(text))
     } else {
@@ -37,7 +37,7 @@ pub fn access_log(data: &[u8]) {
         Ok(log) => check(&log),
         Err(error) => assert!(
             !error.to_string().chars().any(char::is_control),
-            "what a terminal obeys is not printed"
+            "error messages contain no control characters"
         ),
     }
 }

@@ -1,6 +1,6 @@
-//! Applications that may break every rule, using an adapter that is connected to a network. Whatever they request and the network does,
-//! every request is answered once, every byte arrives in order, every invariant holds, and applications that leave do not leave anything
-//! behind.
+//! Applications that may break every rule of the protocol use an adapter that is connected to a network. Whatever they request and whatever
+//! the network does, the adapter answers every request once, delivers every byte in order, keeps its invariants, and frees everything that
+//! belongs to an application that disconnects.
 
 use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::descriptor::{Action, Buffer, Close, Opcode, Outcome, SocketOption, Status};
@@ -90,7 +90,8 @@ enum Rare {
         polls: u8,
     },
     Lose(u8),
-    /// An application that breaks the rules may be disconnected, which ends all that came before, so only some breaches are carried out.
+    /// The adapter may disconnect an application that breaks the rules, which discards the state that earlier steps have built up. Only some
+    /// breaches are therefore carried out.
     Break {
         app: u8,
         how: Breach,
@@ -294,7 +295,7 @@ struct Model {
     timed: BTreeSet<u32>,
 }
 
-/// Start of the adapter's clock.
+/// Value at `Time::ZERO` of the clock that the adapter shares with applications.
 const EPOCH_NS: u64 = 1 << 40;
 
 /// Expected state of a connection at the peer.
@@ -443,7 +444,10 @@ impl Play {
                 };
                 let World { adapter, stack, .. } = &mut self.world;
                 let handled = adapter.handle_dma(now, stack, session, over);
-                assert!(handled.is_err(), "all that was asked for has been done");
+                assert!(
+                    handled.is_err(),
+                    "no transfer is pending that it could complete"
+                );
                 self.replace(model, Ending::Reset);
             }
         }
@@ -728,15 +732,16 @@ impl Play {
             for piece in of_model {
                 let tag = piece.source as u32;
                 let socket = model.sent.get(&tag).or(maybe.get(&tag));
-                let &socket = socket.expect("only what was answered with Ok was sent");
+                let &socket =
+                    socket.expect("only data of SENDs that were answered with Ok arrives");
                 match last {
                     Some((before, _, end)) if before == tag => assert_eq!(piece.offset, end),
                     Some((before, of, _)) => {
-                        assert!(before < tag && of == socket, "one socket, in order");
+                        assert!(before < tag && of == socket, "data of one socket, in order");
                         let mut between = model.sent.range(before + 1..tag);
                         assert!(
                             between.all(|(_, &other)| other != socket),
-                            "nothing is left out between {before} and {tag}"
+                            "no SEND is missing between {before} and {tag}"
                         );
                         assert_eq!(piece.offset, 0);
                     }
@@ -761,7 +766,7 @@ impl Play {
         self.absorb();
         for model in 0..2 {
             for socket in 0..NUMBERS + 4 {
-                // A connection that is being moved is closed by the last part of its move.
+                // If the socket's connection is being moved, the last IMPORT or EXPORT of the move closes it.
                 let (len, abort) = (4095, Asked::Plain(Plain::Close(ABORT)));
                 let [import, export] = [1, 2].map(|how| Asked::Odd(Odd::Buffer { len, how }));
                 for what in [abort, import, export] {
@@ -776,10 +781,10 @@ impl Play {
         }
         self.world.run();
         for (index, model) in self.models.iter().enumerate() {
-            assert!(model.waiting.is_empty(), "{:?} wait", model.waiting);
+            assert!(model.waiting.is_empty(), "unanswered: {:?}", model.waiting);
             self.check_sent(index, &BTreeMap::new());
             let link = &self.world.apps[model.app].link;
-            assert_eq!(link.free_buffers(), BUFFERS, "all buffers came back");
+            assert_eq!(link.free_buffers(), BUFFERS, "all buffers are free again");
         }
         assert!(self.world.adapter.sessions().all(|row| row.sockets == 0));
         for model in 0..2 {
@@ -807,16 +812,16 @@ impl Model {
                     self.open.remove(&socket);
                 }
                 Outcome::Time { what, at_ns } => {
-                    assert!(self.timed.contains(&socket), "{what:?} was not asked");
+                    assert!(self.timed.contains(&socket), "{what:?} was not requested");
                     assert!(at_ns >= EPOCH_NS);
                 }
                 Outcome::Relief | Outcome::SoftLimit { .. } => {}
-                other => panic!("{other:?} is no news"),
+                other => panic!("{other:?} must not arrive without a request"),
             }
             return;
         }
         let Some((of, waiting)) = self.waiting.remove(&response.tag) else {
-            panic!("{response:?} answers no request, or one that was answered already");
+            panic!("{response:?} answers an unknown request, or one that was answered before");
         };
         assert_eq!(of, socket);
         if response.status == Status::NoSuchSocket {
@@ -843,7 +848,10 @@ impl Model {
             }
             (Outcome::Received(Buffer::Inline { .. }), Waiting::Receive { address }) => {
                 app.link.free(address);
-                self.take_in(socket, received.inline.expect("it is there"));
+                self.take_in(
+                    socket,
+                    received.inline.expect("an inline response has data"),
+                );
             }
             (Outcome::Done(_), Waiting::Times) => {
                 if response.status == Status::Ok {
@@ -886,7 +894,7 @@ impl Model {
                     .extend(received.peers.iter().map(|peer| peer.socket));
             }
             (_, Waiting::Plain | Waiting::Accept { .. }) => {}
-            other => panic!("{other:?} does not fit"),
+            other => panic!("{other:?}: the response does not match the request"),
         }
     }
 
@@ -909,18 +917,21 @@ impl Model {
         }
     }
 
-    /// Checks that the data is the next of the same peer, or the first of another.
+    /// Checks that the data continues the stream of the same peer, or begins that of another.
     fn take_in(&mut self, socket: u32, piece: Symbolic) {
         let (source, expected) = match self.received.get(&socket) {
             Some(&(source, next)) if source == piece.source => (source, next),
             _ => (piece.source, 0),
         };
-        assert_eq!(piece.offset, expected, "in order, and all of it");
+        assert_eq!(
+            piece.offset, expected,
+            "data arrives in order and without gaps"
+        );
         let next = expected + u64::from(piece.len);
         self.received.insert(socket, (source, next));
     }
 
-    /// Checks that the end of the stream comes after all data.
+    /// Checks that the socket has received all data before the end of the stream.
     fn check_complete(&self, peers: &[PeerConn], socket: u32) {
         if let Some(&(source, next)) = self.received.get(&socket) {
             let peer = peers.iter().find(|conn| conn.source == source);
@@ -929,7 +940,7 @@ impl Model {
     }
 }
 
-/// Gives an application the adapter's clock.
+/// Enables timestamps for an application, on a clock that it shares with the adapter.
 fn share_clock(world: &mut World, app: usize) {
     let session = world.apps[app].session.expect("it is attached");
     world.adapter.set_epoch(session, EPOCH_NS);

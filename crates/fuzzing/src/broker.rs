@@ -29,7 +29,9 @@ struct Said {
 pub fn broker(data: &[u8]) {
     let data = &data[..data.len().min(MOST_BYTES)];
     let (application, broker) = pair();
-    (&application).write_all(data).expect("there is room");
+    (&application)
+        .write_all(data)
+        .expect("the socket has space");
     drop(application);
     while let Ok(Some(message)) = messages::receive(&broker) {
         read(&message);
@@ -38,9 +40,9 @@ pub fn broker(data: &[u8]) {
     let mut input = Unstructured::new(data);
     let (application, broker) = pair();
     while let Ok(Said { kind, body }) = Said::arbitrary(&mut input) {
-        messages::send(&application, kind.into(), &body, &[]).expect("there is room");
-        let message = messages::receive(&broker).expect("it is whole");
-        let message = message.expect("it is there");
+        messages::send(&application, kind.into(), &body, &[]).expect("the socket has space");
+        let message = messages::receive(&broker).expect("the message is complete");
+        let message = message.expect("a message was sent");
         assert_eq!((message.kind, &message.body), (kind.into(), &body));
         assert!(message.files.is_empty());
         read(&message);
@@ -49,10 +51,14 @@ pub fn broker(data: &[u8]) {
         }
     }
     application.shutdown(Shutdown::Both).expect("it is open");
-    assert!(messages::receive(&broker).expect("an end").is_none());
+    assert!(
+        messages::receive(&broker)
+            .expect("the end of the stream")
+            .is_none()
+    );
 }
 
-/// Checks that any words that an adapter leaves behind are either a state with which the connection can continue, or rejected.
+/// Checks that any words that a dead adapter has left in memory are either a state with which the connection can continue, or rejected.
 fn remains(data: &[u8]) {
     let mut words = [0; WORDS];
     let (state, data) = data.split_at(data.len().min(4 * WORDS));
@@ -66,7 +72,9 @@ fn remains(data: &[u8]) {
     };
     if let Some(state) = decode(flow, &words, Bytes::copy_from_slice(data), u32::MAX) {
         let state = state.into_portable(&Config::default());
-        let again = state.essentials().expect("it is one of TCP");
+        let again = state
+            .essentials()
+            .expect("it is the state of a TCP connection");
         assert_eq!((again.flow, again.receive_next), (flow, SeqNr(words[5])));
     }
 }

@@ -14,7 +14,7 @@ pub fn control(data: &[u8]) {
     let _ = take_answer(data, &mut sockets);
     assert!(
         sockets.len() <= data.len() / 88,
-        "each has header and message"
+        "each socket takes a header and a message"
     );
     let (mut left, mut merge, mut frames) = (data.to_vec(), Merge::default(), 0);
     let _ = CaptureBlock::take_all(&mut left, |block| {
@@ -29,7 +29,7 @@ pub fn control(data: &[u8]) {
     let mut last = Duration::ZERO;
     while let Some(block) = merge.poll(Duration::MAX) {
         let at = block.frame_at().expect("it is a frame");
-        assert!(at >= last, "in the order of time");
+        assert!(at >= last, "frames are ordered by time");
         last = at;
         frames -= 1;
     }

@@ -1,4 +1,4 @@
-//! Connections in any state, with arbitrary peers and an arbitrary owner.
+//! Connections in any state, whose peers and owner (the program that uses the stack) do anything.
 
 mod input;
 mod peer;
@@ -31,7 +31,7 @@ const BUFFER: u32 = 20_000;
 const MOST_PEERS: u16 = 3;
 
 /// Brings a connection into the state that the input selects, then applies the segments and calls that follow to it and to other
-/// connections. At the end, the owner closes everything and no peer responds any more; then nothing may remain.
+/// connections. At the end, the owner closes everything and no peer responds any more. The stack must then become empty.
 pub fn segments(data: &[u8]) {
     let mut input = Unstructured::new(data);
     let Ok(mut conversation) = Conversation::begin(&mut input) else {
@@ -61,7 +61,7 @@ pub(crate) struct Conversation {
     cookie: FastOpenCookie,
 }
 
-/// One four-tuple.
+/// A peer and its four-tuple.
 #[derive(Debug)]
 struct Peer {
     /// Flow from the point of view of the stack.
@@ -283,7 +283,11 @@ impl Conversation {
             self.stack.handle_timeouts(self.now);
             self.settle();
         }
-        assert!(self.stack.is_empty(), "{} are left", self.stack.len());
+        assert!(
+            self.stack.is_empty(),
+            "{} connections remain",
+            self.stack.len()
+        );
     }
 
     /// Executes at most `most` of the steps in the input.
@@ -314,8 +318,9 @@ impl Conversation {
             Step::PathError { seq, error } => self.report(&seq, &error),
             Step::Move => {
                 if let Some(bytes) = self.take_out() {
-                    let state = Portable::from_bytes(&bytes).expect("what was written can be read");
-                    assert!(self.put_in(state), "what was taken out can be put in");
+                    let state =
+                        Portable::from_bytes(&bytes).expect("an exported state can be decoded");
+                    assert!(self.put_in(state), "an exported connection can be imported");
                 }
             }
             call => {
@@ -348,7 +353,7 @@ impl Conversation {
                 let max = usize::from(max).max(1);
                 let seen = stack.peek(id, 0, max);
                 let piece = stack.read(id, max);
-                assert_eq!(seen, piece, "what is seen is what is read");
+                assert_eq!(seen, piece, "peek and read return the same data");
                 peer.unconsumed += piece.map_or(0, |piece| piece.len as usize);
             }
             Step::Consume(len) => {
@@ -371,11 +376,11 @@ impl Conversation {
             | Step::Data(_)
             | Step::PathError { .. }
             | Step::Wait { .. }
-            | Step::Move => unreachable!("these are no calls"),
+            | Step::Move => unreachable!("these steps are not calls"),
         }
     }
 
-    /// Removes the connection from the stack, as bytes.
+    /// Exports the connection from the stack and returns its state as bytes.
     pub(crate) fn take_out(&mut self) -> Option<Vec<u8>> {
         let id = self.peer().id.take()?;
         let bytes = self.stack.export(self.now, id).to_bytes();
@@ -383,10 +388,10 @@ impl Conversation {
         Some(bytes)
     }
 
-    /// Adds a connection to the stack; returns false if the stack rejects it.
+    /// Imports a connection into the stack; returns false if the stack rejects it.
     pub(crate) fn put_in(&mut self, state: Portable<Symbolic>) -> bool {
         let id = self.stack.import(self.now, state).ok();
-        // The damage may have changed the flow.
+        // If the input damaged the state, the flow may have changed.
         let flow = id.map_or(self.peer().flow, |id| self.stack.flow(id));
         let peer = self.peer();
         (peer.id, peer.flow, peer.unconsumed) = (id, flow, 0);
@@ -417,7 +422,7 @@ impl Conversation {
             let Some((_, segment)) = self.stack.poll_transmit(self.now) else {
                 break;
             };
-            assert!(count < MOST_OUTPUT, "a stack stops sending");
+            assert!(count < MOST_OUTPUT, "the stack must stop sending");
             if let Some(option) = segment.header.options.fast_open {
                 self.cookie = option.cookie;
             }
@@ -469,7 +474,7 @@ impl Conversation {
         while let Some(id) = self.stack.accept(listener) {
             let flow = self.stack.flow(id);
             let peer = self.peers.iter().position(|peer| peer.flow == flow);
-            self.own(peer.expect("nobody else connects"), id);
+            self.own(peer.expect("only these peers connect"), id);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Frames from a link, for a host and for a router.
+//! Frames that a host and a router receive from a link.
 
 mod router;
 
@@ -65,7 +65,7 @@ impl EtherType {
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const NEIGHBOUR: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// Frames between the two hosts in the formats that the RFCs define.
+/// Frames between two hosts in the formats that the RFCs define.
 const RIGHT: &str = include_str!("../../inet/tests/formats.txt");
 /// Offset of the type in an Ethernet header. Changes usually spare the bytes before it, since the host would otherwise discard the frame.
 const ETHER_TYPE: usize = 12;
@@ -106,7 +106,7 @@ impl World {
             duplicate_address_detection,
             ..InterfaceConfig::new(MAC, addresses.to_vec())
         };
-        let mut host = Host::new(config, Config::default(), 7).expect("right parameters");
+        let mut host = Host::new(config, Config::default(), 7).expect("the parameters are valid");
         let end = |addr: &str, port| Endpoint::new(addr.parse().expect("an address"), port);
         host.stack_mut().listen(end("0.0.0.0", 80), 4);
         host.stack_mut().listen(end("::", 80), 4);
@@ -199,7 +199,7 @@ impl World {
             if !self.host.poll_frame(self.now, &mut frame) {
                 break;
             }
-            assert!(count < MOST_OUTPUT, "a host stops sending");
+            assert!(count < MOST_OUTPUT, "the host must stop sending");
             assert!(!frame.is_empty(), "a frame has bytes");
             self.last_sent.clone_from(&frame);
         }

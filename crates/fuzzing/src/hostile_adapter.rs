@@ -1,4 +1,4 @@
-//! Arbitrary bytes as responses: the host's half validates all of them.
+//! Arbitrary bytes as an adapter's responses, all of which the host must validate.
 
 use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::descriptor::{Action, Opcode, Request, Response, Status, Times, entries};
@@ -84,7 +84,11 @@ pub fn hostile_adapter(data: &[u8]) {
     }
     host.os.handle_link_lost(host.now);
     host.os.check();
-    assert_eq!(host.os.outstanding(), 0, "nothing is left of a link");
+    assert_eq!(
+        host.os.outstanding(),
+        0,
+        "no request of a lost link is outstanding"
+    );
 }
 
 fn endpoint() -> Endpoint {
@@ -121,7 +125,7 @@ impl Host {
             ..OsLayerConfig::default()
         };
         let (link, adapter) = new_link();
-        let mut os = OsLayer::new(config).expect("these parameters work");
+        let mut os = OsLayer::new(config).expect("the parameters are valid");
         let listener = os.listen(Time::ZERO, endpoint(), 8);
         Ok(Self {
             os,

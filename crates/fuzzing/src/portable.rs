@@ -15,7 +15,7 @@ struct Damage {
 /// Maximum number of damaged positions.
 const MOST_DAMAGE: usize = 4;
 
-/// Brings a connection into some state, removes it from the stack, damages its bytes, and adds it to the stack again if possible. The stack
+/// Brings a connection into some state, exports it, damages the bytes of its state, and imports it again if they can be decoded. The stack
 /// must then keep every invariant, whatever happens.
 pub fn portable(data: &[u8]) {
     let _ = Portable::<Symbolic>::from_bytes(data);

@@ -1,4 +1,4 @@
-//! Host and adapter over shared memory to which a third party writes, too.
+//! A host and an adapter that communicate through shared memory, to which a third party also writes.
 
 use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::Descriptor;
@@ -71,8 +71,8 @@ enum Step {
     AdapterSleeps,
 }
 
-/// Both sides, and whether each still uses the link. They exist until the end, because a doorbell without a receiver raises a signal, which
-/// a fuzzer, unlike a Rust program, does not ignore.
+/// Both sides, and whether each still uses the link. Neither is dropped before the end, because ringing a doorbell without a receiver
+/// raises a signal, which a fuzzer, unlike a Rust program, does not ignore.
 struct Link {
     host: ShmHost,
     host_goes_on: bool,
@@ -87,7 +87,7 @@ struct Link {
 /// Executes permitted actions of host and adapter in any order, while arbitrary bytes appear in their memory. Each side must return values
 /// or report the violation.
 pub fn shared_memory(data: &[u8]) {
-    let (host, adapter, memory) = pair(GEOMETRY).expect("memory");
+    let (host, adapter, memory) = pair(GEOMETRY).expect("memory can be shared");
     let mut link = Link {
         host,
         host_goes_on: true,
@@ -122,7 +122,9 @@ pub fn shared_memory(data: &[u8]) {
 
 impl Link {
     fn spoil(&self, at: u64, bytes: &[u8]) {
-        self.memory.write_all_at(bytes, at).expect("it is memory");
+        self.memory
+            .write_all_at(bytes, at)
+            .expect("shared memory can be written");
     }
 
     fn act(&mut self, step: Step) {
@@ -228,7 +230,7 @@ impl Link {
     }
 }
 
-/// Checks that a transfer within bounds is done, and any other is reported.
+/// Checks that a transfer within bounds succeeds, and that any other is reported as a violation.
 fn in_bounds(result: Result<(), LinkError>, address: u64, len: u32) -> Result<(), LinkError> {
     let inside = len <= 64 && u128::from(address) + u128::from(len) <= 4 * 64;
     match result {
@@ -236,12 +238,12 @@ fn in_bounds(result: Result<(), LinkError>, address: u64, len: u32) -> Result<()
         Err(LinkError::Violation(Violation::Range { .. } | Violation::Length(_))) => {
             assert!(!inside);
         }
-        Err(_) => unreachable!("nobody is gone"),
+        Err(_) => unreachable!("both sides are connected"),
     }
     result
 }
 
-/// Returns complete entries that a side might put; each is padded to its length.
+/// Turns the words into complete entries, each padded to its length, as either side might put them.
 fn entries(words: &[[u64; 4]]) -> Vec<Descriptor> {
     let mut entries = Vec::new();
     for &words in words.iter().take(8) {
@@ -259,7 +261,7 @@ fn entries(words: &[[u64; 4]]) -> Vec<Descriptor> {
 fn look_at(descriptors: &[Descriptor]) {
     assert!(
         descriptors.len() <= 16,
-        "no more than the ring holds, twice"
+        "at most twice as many as the ring holds"
     );
     for (at, descriptor) in descriptors.iter().enumerate() {
         let _ = (Request::decode(descriptor), Response::decode(descriptor));

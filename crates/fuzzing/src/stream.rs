@@ -1,4 +1,4 @@
-//! Host and adapter at streams with arbitrary content.
+//! A host and an adapter that read streams with arbitrary content.
 
 use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::link::{AdapterLink, DmaId, HostLink, LinkError};
@@ -63,7 +63,7 @@ impl Write for Script {
     }
 }
 
-/// Sends arbitrary pieces of messages to a host or an adapter that uses the stream meanwhile. It must return values, report a violation, or
+/// Sends arbitrary pieces of messages to a host or an adapter while it uses the stream. It must return values, report a violation, or
 /// detect the end of the stream.
 pub fn stream(data: &[u8]) {
     let mut input = Unstructured::new(data);
@@ -118,7 +118,10 @@ fn host(pieces: impl Iterator<Item = Piece>) {
         responses.clear();
     }
     host.stream_mut().over = true;
-    assert!(ends(|| host.get(NOW, &mut responses)), "it ends");
+    assert!(
+        ends(|| host.get(NOW, &mut responses)),
+        "the end of the stream is detected"
+    );
 }
 
 fn adapter(pieces: impl Iterator<Item = Piece>) {
@@ -139,7 +142,10 @@ fn adapter(pieces: impl Iterator<Item = Piece>) {
         }
     }
     adapter.stream_mut().over = true;
-    assert!(ends(|| adapter.get(NOW, 9, &mut requests)), "it ends");
+    assert!(
+        ends(|| adapter.get(NOW, 9, &mut requests)),
+        "the end of the stream is detected"
+    );
 }
 
 /// Returns whether all remaining data is read eventually and the link then reports an error.

@@ -3,8 +3,9 @@
 use baton_fuzzing::TARGETS;
 use baton_testkit::{Random, for_each_seed};
 
-/// Number of inputs for each target. [`MOST_BYTES`] is the length limit of an input.
+/// Number of inputs for each target.
 const INPUTS: u64 = 2000;
+/// Maximum length of an input.
 const MOST_BYTES: u64 = 16_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Short constructors for types that tests use all the time.
+//! Short constructors for types that tests use often.
 
 use baton_wire::{Endpoint, Symbolic};
 use std::net::{IpAddr, Ipv4Addr};

@@ -48,7 +48,10 @@ impl Pattern {
     pub fn check(self, offset: u64, arrived: &[u8]) {
         for (at, part) in (offset..).step_by(LONGEST).zip(arrived.chunks(LONGEST)) {
             let is_right = self.piece(at, part.len()) == part;
-            assert!(is_right, "the bytes from {at} on are as they were sent");
+            assert!(
+                is_right,
+                "the bytes from {at} on differ from those that were sent"
+            );
         }
     }
 }

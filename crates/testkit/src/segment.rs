@@ -132,7 +132,7 @@ impl FromStr for SegmentText {
     }
 }
 
-/// Cuts out `<...>`.
+/// Separates the options, `<...>`, from the rest of the text.
 fn take_options(text: &str) -> Result<(String, Option<OptionsText>), String> {
     let Some(open) = text.find('<') else {
         return Ok((text.into(), None));

@@ -151,8 +151,8 @@ pub(super) enum Start {
     Closing,
     LastAck,
     TimeWait,
-    /// Data came with the SYN, and the handshake is not complete.
+    /// The peer's SYN carried data, and the handshake is not complete.
     FastOpened,
-    /// Data was sent with the SYN.
+    /// The stack's SYN carried data.
     FastSynSent,
 }

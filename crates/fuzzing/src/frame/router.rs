@@ -10,8 +10,8 @@ const BEYOND: [u8; 6] = [2, 0, 0, 0, 1, 2];
 /// Offset of the IP packet in an Ethernet frame.
 const PACKET: usize = 14;
 
-/// Creates a router. The interface that receives frames has the host's addresses; all else is behind a gateway on a link with a
-/// smaller MTU.
+/// Creates a router. The interface that receives frames has the host's addresses; all other addresses are behind a gateway on a link with
+/// a smaller MTU.
 pub(super) fn router(verify_checksums: bool) -> Router {
     let interface = |mac, addresses: [&str; 2]| InterfaceConfig {
         verify_checksums,
@@ -28,10 +28,10 @@ pub(super) fn router(verify_checksums: bool) -> Router {
         ["10.0.1.9", "fd01::9"].map(|addr| addr.parse().expect("an address"));
     beyond.routes = gateways.map(Route::default_by).to_vec();
     let near = interface(MAC, ["10.0.0.2/24", "fd00::2/64"]);
-    Router::new(vec![near, beyond]).expect("right parameters")
+    Router::new(vec![near, beyond]).expect("the parameters are valid")
 }
 
-/// Checks that a forwarded packet has one hop less, and that the router stops sending.
+/// Passes a frame to the router, and checks that it lowers the hop limit of a forwarded packet by one and stops sending.
 pub(super) fn route(router: &mut Router, now: Time, frame: &[u8]) {
     let mut passed = frame.to_vec();
     if let Verdict::Forward { interface, len } = router.handle_frame(now, 0, &mut passed) {
@@ -56,7 +56,7 @@ pub(super) fn settle(router: &mut Router, now: Time) {
             }
             assert!(
                 count < MOST_OUTPUT && sent.len() > PACKET,
-                "it stops sending"
+                "the router must stop sending"
             );
         }
     }
