@@ -1,5 +1,5 @@
-/* Echoes received data in one thread with poll(2). Its signal handlers do what they may wherever they interrupt it: they fork, write, and check a
- * connection, twice in a millisecond, often in the middle of malloc(3). */
+/* Echoes received data in one thread with poll(2). Signals interrupt it twice per millisecond, often in malloc(3). The handlers fork, write, and
+ * check a connection, as handlers may wherever they interrupt a program. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -27,7 +27,7 @@ static void ring(int signal) {
     (void)!write(bell[1], bytes, 1);
     if (last >= 0)
         recv(last, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
-    /* The C library cannot copy a process within malloc if it has two threads, and one is the preloaded library's. */
+    /* The preloaded library has a thread, and the C library cannot fork a process with two threads within malloc. */
     if (++rings % RINGS_PER_FORK == 0 && !allocates && fork() == 0)
         _exit(0);
     errno = before;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Results of socket calls, in scenarios that run on the kernel and with `baton live run`: both must print the same lines.
+"""Scenarios of socket calls, which must print the same lines in the kernel and with `baton live run`.
 
     scenarios.py peer PATH                                   the other end, which takes commands from a Unix socket
     scenarios.py run listen|connect ADDRESS PATH [NAME...]   prints a line for each scenario: its name and its results
@@ -288,7 +288,7 @@ def many_parts(c, p):
     return seen, c.recv(9).decode()
 
 
-# --- ends ---
+# --- ends of connections ---
 
 
 @scenario

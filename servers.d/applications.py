@@ -1,4 +1,4 @@
-"""One application for each kind of Python server: it serves files of the directory $SITE, and echoes posted data.
+"""The same application for several Python servers. It serves files of the directory $SITE and echoes posted data.
 
     applications.py aiohttp|tornado|twisted PORT
 """

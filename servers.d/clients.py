@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Clients of the servers under test; they run in the kernel and compare every received byte.
+"""Clients of the servers under test. They use the kernel's sockets and compare every received byte.
 
-    clients.py PROTOCOL PORT FOLDER THREADS SESSIONS|SECONDSs      prints the number of correct sessions and the errors of others as JSON
+    clients.py PROTOCOL PORT FOLDER THREADS SESSIONS|SECONDSs      prints the number of correct sessions and the errors of the others as JSON
 
 A session is a function of the port and of a folder, whose subfolder `site` contains the server's files. It raises an exception if anything is wrong.
 """

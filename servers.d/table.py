@@ -1,7 +1,7 @@
 """The servers that ./servers runs: how each is started, queried and reloaded, and which packages contain it.
 
 A function decorated with `server` writes a server's configuration into `here.folder` and returns the command of a server that listens at `here.port`.
-Servers stay in the foreground. Workers run as the user nobody where that can be chosen.
+Servers stay in the foreground. Workers run as the user nobody if the server allows it.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ class Server:
     version: str
     # How to reload: a signal to the first process, or a command.
     reload: str | Callable[["Here"], list] | None = None
-    # Packages that conflict with those of others: they are unpacked, not installed.
+    # Packages that conflict with those of other servers. They are unpacked instead of installed.
     unpacked: tuple = ()
     # Number of concurrent clients.
     clients: int = 8
@@ -51,7 +51,7 @@ def server(client: str, packages: str, version: str, **more):
 
 @dataclasses.dataclass
 class Here:
-    """The place of a server: its own folder, whose subfolder `site` contains the files."""
+    """The folder and the port of a server. The subfolder `site` contains the files that it serves."""
 
     folder: Path
     port: int

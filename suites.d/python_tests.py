@@ -1,6 +1,6 @@
 """Runs modules of CPython's test suite and writes a line for each test to RESULTS: `python3 python_tests.py RESULTS [-PATTERN...] MODULE...`.
 
-Tests whose names match a pattern are left out.
+Tests whose names match a pattern do not run.
 """
 
 import fnmatch
@@ -9,7 +9,7 @@ import unittest
 
 import test.support
 
-# No test may use other machines; only test_socketserver needs the resource for its own connections.
+# Tests must not use other machines. Only test_socketserver needs the resource "network" for its local connections.
 test.support.use_resources = ["network"] if "test.test_socketserver" in sys.argv else []
 
 

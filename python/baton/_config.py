@@ -55,7 +55,7 @@ def ask(
 
 
 def is_text(config: Config) -> bool:
-    """Return whether it is the text of a file rather than its location: names of experiments have no equals sign."""
+    """Return whether `config` is the text of a file rather than its location: names of experiments have no equals sign."""
     return isinstance(config, str) and ("\n" in config or "=" in config)
 
 

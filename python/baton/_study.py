@@ -103,7 +103,7 @@ def open_study(path: str | os.PathLike[str]) -> _baton.StudyTables:
 
 
 def _work(folder: str, sources: str, tasks: list[tuple[str, str]]) -> int:
-    """Do the work of a worker. This is a function that can be pickled by its name."""
+    """Do the given runs in a worker. As a function of the module, this can be pickled by its name."""
     return _baton.work(folder, sources, tasks)
 
 

@@ -1,4 +1,4 @@
-"""Executors for systems that have no `concurrent.futures.Executor` of their own."""
+"""Executors for systems that have no `concurrent.futures.Executor`."""
 
 from __future__ import annotations
 
@@ -98,6 +98,6 @@ class Slurm:
             script,
         ]
         done = subprocess.run(command, capture_output=True, text=True)
-        # A job that fails says so in its log; what it has done is kept.
+        # A job that fails writes the error to its log. Results that it has stored are kept.
         if done.returncode != 0 and "Submitted" not in done.stdout:
             raise RunError(f"sbatch: {done.stderr.strip()}")

@@ -1,7 +1,7 @@
-"""What the package costs beside what it does, where it is installed: `python python/examples/costs.py`.
+"""Measure the overhead of the installed package: `python python/examples/costs.py`.
 
-Prints how much longer `baton.run` takes than the simulation (planning, and the way into Python and back; the median of 200), and how long a log of a
-million requests takes to become an Arrow table (the least of 5).
+Prints how much longer `baton.run` takes than the simulation (for planning, and for conversion to and from Python; the median of 200 runs), and how
+long it takes to read a log of a million requests into an Arrow table (the minimum of 5 times).
 """
 
 import statistics

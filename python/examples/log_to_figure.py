@@ -1,6 +1,6 @@
-"""From an access log to a figure: would a data cache on the NIC help this traffic?
+"""Make a figure from an access log: would a data cache on the NIC help this traffic?
 
-Open it by `marimo edit log_to_figure.py`, or run it as a script; it writes cache.svg.
+Open this notebook with `marimo edit log_to_figure.py`, or run it as a script. It writes cache.svg.
 """
 
 import marimo
@@ -24,9 +24,9 @@ def _(mo):
         """
         # Would a data cache on the NIC help?
 
-        The log is generated: put the path of your own in place of it. First the share of its content that caches of all sizes
-        would keep off the bus, as the references alone tell; then the same of a simulated server, whose requests are late, lost,
-        repeated and handled in parallel.
+        The log is generated; replace it by the path of your own. The first curve shows the share of its content that caches of all
+        sizes would keep off the bus, computed from the log's references alone. The second one shows the same for a simulated server, on
+        which requests are delayed, lost, repeated and handled in parallel.
         """
     )
     return

@@ -1,4 +1,4 @@
-"""What all tests share: a small experiment, a small study, and the command of the same build."""
+"""Fixtures for all tests: a small experiment, a small study, and the command of the same build."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ def study_file(tmp_path):
 
 @pytest.fixture(scope="session")
 def command():
-    """The program `baton`: that of the build under test, or the one on the path."""
+    """Path of the program `baton`, from the environment variable BATON or from PATH."""
     found = os.environ.get("BATON") or shutil.which("baton")
     if not found:
         pytest.skip("needs the command baton: set BATON to its path")

@@ -1,4 +1,4 @@
-"""The chapter on Python: its examples run, from top to bottom, in one session."""
+"""Runs the examples of the chapter on Python from top to bottom in one session."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Clusters, as far as they are installed: the tables are those of one process, also when workers are killed."""
+"""Studies on those clusters that are installed give the same tables as in one process, even if workers are killed."""
 
 import os
 import shutil
@@ -56,7 +56,7 @@ def _kill_later(pid, out):
 
 def test_ray(study_file, expected, tmp_path, monkeypatch):  # noqa: F811
     ray = pytest.importorskip("ray")
-    # Else it writes a token into the home folder.
+    # Otherwise Ray writes a token to the home directory.
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     path = os.pathsep.join([str(Path(baton.__file__).parents[1]), str(Path(__file__).parent)])
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": path}})
@@ -105,7 +105,7 @@ PartitionName=short Nodes={host} Default=YES MaxTime=INFINITE State=UP
 
 @pytest.fixture
 def slurm(tmp_path, monkeypatch):
-    """Slurm of one node, of this machine."""
+    """Slurm with this machine as its only node."""
     missing = [name for name in ("munged", "slurmctld", "slurmd", "sbatch") if not shutil.which(name)]
     if missing or os.getuid() != 0:
         pytest.skip(f"needs Slurm (Debian's slurm-wlm) and root: {', '.join(missing) or 'not root'}")

@@ -1,4 +1,4 @@
-"""Access logs."""
+"""Reading, generating and analysing access logs."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The notebook runs from a log to a figure."""
+"""Runs the notebook, which makes a figure from a log."""
 
 import importlib.util
 from pathlib import Path

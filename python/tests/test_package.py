@@ -1,4 +1,4 @@
-"""The package as such: what is documented, and that stubs say what there is."""
+"""The package is documented, and its type stubs match the extension module."""
 
 import ast
 import inspect

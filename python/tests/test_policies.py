@@ -1,4 +1,4 @@
-"""Policies written in Python: beside those in Rust that do the same, and what goes wrong."""
+"""Policies written in Python give the same results as those written in Rust, and their errors end the run."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def small(small):
 
 
 class Threshold:
-    """Tn of the handoff-policies paper."""
+    """The policy Tn of the handoff-policies paper."""
 
     def __init__(self, enqueues):
         self.enqueues = enqueues
@@ -21,7 +21,7 @@ class Threshold:
 
 
 def body(result):
-    """All results but the experiment, where the policy is named."""
+    """Returns the results without the experiment, which names the policy."""
     results = result.to_dict()
     del results["experiment"]
     return results

@@ -1,4 +1,4 @@
-"""One run: what it takes, what comes out, and that it is the command's."""
+"""Runs of one experiment: their input, their results, and that the results equal those of the command."""
 
 import json
 import pickle
@@ -49,7 +49,7 @@ def test_metrics_are_those_of_the_columns(small, command):
     assert metrics["packets"] == result.to_dict()["packets"]
     with pytest.raises(KeyError, match="request_rate: no metric"):
         result["request_rate"]
-    # It was too short to say anything about the long run.
+    # The run is too short for a statement about the long run.
     assert result.not_steady == result["not_steady"]
 
 
@@ -83,7 +83,7 @@ def test_a_key_without_effect_is_told(small):
 
 
 def test_other_threads_go_on(small):
-    """The interpreter's lock is free: a thread counts while a run goes on."""
+    """A run does not hold the interpreter's lock: another thread counts meanwhile."""
     small["run"] = {"warmup_packets": 1000, "measured_packets": 200_000}
     counted, done = [], threading.Event()
 
@@ -110,7 +110,7 @@ def test_ctrl_c_ends_a_run(small):
     import signal
 
     small["run"] = {"warmup_packets": 1000, "measured_packets": 4_000_000_000, "limit_s": 10**6}
-    # A process that was started in the background of a script ignores it.
+    # A process that a script has started in the background ignores SIGINT.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()

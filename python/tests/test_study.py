@@ -1,4 +1,4 @@
-"""Studies: the same tables whoever does the runs, nothing done twice, and workers that die."""
+"""Studies give the same tables with every executor, do no run twice, and can be continued after workers have died."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ def tables(folder):
 
 @pytest.fixture(scope="module")
 def expected(command, tmp_path_factory):
-    """What the command makes on one thread."""
+    """Tables that the command writes with one thread."""
     folder = tmp_path_factory.mktemp("command")
     study = folder / "small.toml"
     study.write_text(STUDY)
@@ -33,7 +33,7 @@ def expected(command, tmp_path_factory):
 
 
 def times_of_runs(folder):
-    """When each result was written: it is not written again."""
+    """Returns when each result was written. The time shows whether a run was repeated."""
     return {path: path.stat().st_mtime_ns for path in Path(folder, "runs").rglob("*.jsonl")}
 
 
@@ -78,7 +78,7 @@ def test_shards_of_the_command_are_gone_on_with(study_file, expected, command, t
 
 
 def test_two_at_once_share_the_runs(study_file, expected, tmp_path):
-    """Two processes begin together in one folder: each run is done by one of them."""
+    """Two processes start at the same time in one folder, and each run is done by only one of them."""
     out = tmp_path / "out"
     script = (
         "import sys, baton\n"
@@ -98,7 +98,7 @@ SLOW = STUDY.replace("measured_packets = 2000", "measured_packets = 60000")
 
 
 def kill_when_results_come(pool, out):
-    """Kills a worker of a pool once the first result is there."""
+    """Kills a worker of the pool once the first result has been written."""
 
     def wait():
         deadline = time.monotonic() + 60

@@ -1,4 +1,4 @@
-"""Tables: their types, and that nobody copies them."""
+"""Types of tables, and that libraries read them without copying them."""
 
 import pandas
 import polars

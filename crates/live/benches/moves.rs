@@ -1,11 +1,11 @@
-//! What it costs to move a connection between the kernel and an adapter beside it, on a veth pair of a network namespace of its own. Needs
-//! root and two cores.
+//! Measures how long it takes to move a connection between the kernel and an adapter on the same interface, one end of a veth pair. Needs root and
+//! two cores.
 //!
-//! *System calls*: those that take an idle connection out of the kernel and put it back, and the wait until the peer has acknowledged the byte
-//! that the kernel sends then. *Broker*: the same asked of a broker, of an idle connection and of one with 16 KiB that nobody has read.
-//! *Round trips*: of 100 bytes to a peer that sends them back, in the kernel, on the adapter, and where the connection changes sides at
-//! each; the peer waits so long for the next one, about. A round trip of 190 ms and more has waited for a retransmission timeout. *Path*: the
-//! same over a path that takes half a millisecond each way.
+//! *System calls*: the time of the system calls that take an idle connection out of the kernel and put it back, including the wait until the peer
+//! has acknowledged the byte that the kernel sends afterwards. *Broker*: the same through a broker, for an idle connection and for one with 16 KiB of
+//! unread data. *Round trips*: 100 bytes to a peer that echoes them, with the connection in the kernel, on the adapter, or moving at each round trip,
+//! which is about the time that the peer waits for the next message. A round trip of 190 ms or more has waited for a retransmission timeout.
+//! *Path*: the same round trips over a path with a delay of half a millisecond in each direction.
 
 #[path = "../tests/xdp/application.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
@@ -34,18 +34,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wire::{NEAR, on_veth};
 
-/// Moves there and back, or round trips, of one figure.
+/// Number of round trips, or of moves to the adapter and back, for one figure.
 const TIMES: usize = 2000;
 const MESSAGE: usize = 100;
-/// What the path takes each way.
+/// Delay of the path in each direction.
 const DELAY: Duration = Duration::from_micros(500);
-/// What a full buffer holds, bytes.
+/// Unread data of a connection that the broker moves, bytes.
 const UNREAD: usize = 16 << 10;
-/// No timeout is shorter: the least of Linux, and the adapter's, is 200 ms.
+/// No retransmission timeout is shorter: the minimum of Linux and of the adapter is 200 ms.
 const TIMEOUT: Duration = Duration::from_millis(190);
 
 fn main() {
-    // Cargo's own argument, and none of a test.
+    // `cargo bench` passes this argument, and `cargo test` does not.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -59,7 +59,7 @@ fn main() {
     round_trips_on("path, round trip", |work| on_path(DELAY, work));
 }
 
-/// In the kernel, on the adapter, and where the connection changes sides at each.
+/// Measures round trips with the connection in the kernel, on the adapter, and moving at each round trip.
 fn round_trips_on(what: &str, cable: impl Fn(&mut (dyn FnMut() + Send))) {
     let never = Threshold { enqueues: u32::MAX };
     round_trips(&format!("{what} in the kernel"), &cable, never, 0);
@@ -69,7 +69,7 @@ fn round_trips_on(what: &str, cable: impl Fn(&mut (dyn FnMut() + Send))) {
     round_trips(&format!("{what} with a move"), &cable, each, least);
 }
 
-/// Carries it out many times and prints how long it took.
+/// Repeats an operation and prints the distribution of its times.
 fn report(what: &str, mut once: impl FnMut()) {
     let mut times: Vec<Duration> = Vec::with_capacity(TIMES);
     for _ in 0..TIMES {
@@ -86,19 +86,19 @@ fn report(what: &str, mut once: impl FnMut()) {
 fn calls(listener: &TcpListener) {
     let lookup = Lookup::attach(NEAR, LookupConfig::default()).expect("XDP");
     let _port = AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup).expect("a socket");
-    let reader = SequenceReader::new().expect("it loads");
+    let reader = SequenceReader::new().expect("the program loads");
     let (mut near, far) = connect(listener);
-    let flow = flow_of(near.as_fd()).expect("it has a connection");
+    let flow = flow_of(near.as_fd()).expect("a connected socket");
     report("system calls, idle, there and back", || {
-        lookup.insert(&flow).expect("there is room");
+        lookup.insert(&flow).expect("the map has space");
         let (essentials, _) = at_rest(|| take(near.as_fd(), &flow, NEAR, &reader, usize::MAX).ok());
         let back = give_back(&essentials, false, || drop(lookup.remove(&flow)));
-        near = back.expect("it is whole").into();
+        near = back.expect("the connection returns").into();
     });
     transfer(&near, &far, MESSAGE);
 }
 
-/// Tries until a connection is at rest.
+/// Repeats `take` until all sent data is acknowledged and the connection can move.
 fn at_rest<T>(mut take: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(taken) = take() {
@@ -112,19 +112,21 @@ fn broker(listener: &TcpListener) {
     let path = folder.path().join("broker");
     let _broker = Broker::start(&path, NEAR, None).expect("XDP");
     let _adapter = open(folder.path());
-    let mut client = BrokerClient::connect(&path).expect("it listens");
+    let mut client = BrokerClient::connect(&path).expect("the broker listens");
     let (mut near, far) = connect(listener);
     let mut there_and_back = || {
         let (unread, state) = at_rest(|| client.take(near.as_fd()).ok());
         let back = client.give_back_unread(&unread, &state);
-        near = back.expect("it is back").into();
+        near = back.expect("the connection returns").into();
     };
     report("broker, idle, there and back", &mut there_and_back);
-    (&far).write_all(&[7; UNREAD]).expect("there is room");
+    (&far)
+        .write_all(&[7; UNREAD])
+        .expect("the send buffer has space");
     report("broker, unread data, there and back", &mut there_and_back);
 }
 
-/// With a policy that moves the connection so often at least.
+/// Measures round trips under a policy, which must make at least `moves` moves.
 fn round_trips(
     what: &str,
     cable: impl Fn(&mut (dyn FnMut() + Send)),
@@ -133,9 +135,9 @@ fn round_trips(
 ) {
     with_application_on(cable, |_, listeners, path: &Path| {
         let adapter = attach_with(path, DriverConfig::default(), policy);
-        let peer = listeners[0].local_addr().expect("it has one");
-        let mut near = TcpStream::connect(&adapter, peer).expect("it is open");
-        let (mut far, _) = listeners[0].accept().expect("it comes");
+        let peer = listeners[0].local_addr().expect("an address");
+        let mut near = TcpStream::connect(&adapter, peer).expect("a connection");
+        let (mut far, _) = listeners[0].accept().expect("a connection");
         thread::scope(|scope| {
             scope.spawn(move || {
                 let mut message = [0; MESSAGE];
@@ -143,17 +145,19 @@ fn round_trips(
             });
             let mut message = [7; MESSAGE];
             report(what, || {
-                near.write_all(&message).expect("it is open");
-                near.read_exact(&mut message).expect("it is open");
+                near.write_all(&message).expect("the connection is open");
+                near.read_exact(&mut message)
+                    .expect("the connection is open");
             });
-            near.shutdown(Shutdown::Both).expect("it is open");
+            near.shutdown(Shutdown::Both)
+                .expect("the connection is open");
         });
         let made = adapter.with_kernel(|kernel| {
             let stats = kernel.layer().stats();
             stats.handoffs_accepted + stats.restored
         });
         assert!(
-            made.expect("it is beside the kernel") >= moves,
+            made.expect("an adapter beside the kernel") >= moves,
             "{made:?} moves"
         );
     });

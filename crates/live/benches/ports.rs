@@ -1,9 +1,9 @@
-//! Frames a second through each kind of port, in one run: TAP, packet sockets, AF_XDP sockets, on a TAP device and a veth pair of a
-//! network namespace of its own. Needs root and two cores.
+//! Measures the frames per second of each kind of port in one run: TAP, packet sockets and AF_XDP sockets, on a TAP device and a veth pair in a new
+//! network namespace. Needs root and two cores.
 //!
-//! *Received*: a packet socket at the other end sends as fast as it can from one core, the port receives on another. *Sent*: the port
-//! sends as fast as it can, and the kernel receives and drops what it does not know. Kinds take turns; the figure is the best
-//! of their rounds: what else the machine does costs time, and never saves any.
+//! *Received*: a packet socket at the other end sends as fast as it can from one core, and the port receives on another. *Sent*: the port sends as
+//! fast as it can, and the kernel receives the frames and drops them. The kinds take turns, and each figure is that of the best round, because other
+//! load of the machine can only slow a round down.
 
 use baton_live::port::{
     AfXdp, AfXdpConfig, Batch, PacketConfig, PacketSocket, Port, RingKind, Tap,
@@ -19,13 +19,13 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 5;
 const TIME: Duration = Duration::from_millis(500);
-/// Bytes of a frame without its check sequence: the shortest, and the longest at the usual MTU.
+/// Frame lengths without the check sequence: the minimum, and the maximum at the usual MTU.
 const SIZES: [usize; 2] = [60, 1514];
 const BATCH: usize = 64;
 
 type Open = fn() -> Box<dyn Port>;
 
-/// Each kind: its name, the interface at its other end, and how it is opened.
+/// Each kind of port: its name, the interface at the other end, and a function that opens it.
 const KINDS: [(&str, &str, Open); 5] = [
     ("TAP", "tap", || {
         Box::new(Tap::open("tap", [2; 6]).expect("a TAP device"))
@@ -57,7 +57,7 @@ fn af_xdp(mode: Mode) -> Box<dyn Port> {
 }
 
 fn main() {
-    // Cargo's own argument, and none of a test.
+    // `cargo bench` passes this argument, and `cargo test` does not.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -91,7 +91,7 @@ fn main() {
     }
 }
 
-/// Frames a second that a port gives while another sends.
+/// Returns the frames per second that a port receives while another port sends.
 fn received(open: Open, far: &str, size: usize) -> f64 {
     let done = AtomicBool::new(false);
     let send = || {
@@ -99,7 +99,9 @@ fn received(open: Open, far: &str, size: usize) -> f64 {
         let (mut batch, frame) = (Batch::default(), frame(size));
         while !done.load(Ordering::Relaxed) {
             fill(&mut batch, &frame);
-            sender.send(Time::ZERO, &mut batch).expect("it is there");
+            sender
+                .send(Time::ZERO, &mut batch)
+                .expect("the interface exists");
         }
     };
     let receive = || {
@@ -111,7 +113,8 @@ fn received(open: Open, far: &str, size: usize) -> f64 {
             let (mut start, mut count) = (Instant::now(), 0);
             let mut is_warm = false;
             while start.elapsed() < TIME {
-                port.receive(Time::ZERO, &mut frames).expect("it is there");
+                port.receive(Time::ZERO, &mut frames)
+                    .expect("the interface exists");
                 if frames.is_empty() {
                     wait(&*port);
                 }
@@ -128,7 +131,7 @@ fn received(open: Open, far: &str, size: usize) -> f64 {
     on_core(1, receive)
 }
 
-/// Frames a second that the other end gets of a port that sends.
+/// Returns the frames per second of a sending port that the other end receives.
 fn sent(open: Open, far: &str, size: usize) -> f64 {
     let send = || {
         let mut port = open();
@@ -137,28 +140,29 @@ fn sent(open: Open, far: &str, size: usize) -> f64 {
         let (before, start) = (arrived(far), Instant::now());
         while start.elapsed() < TIME {
             fill(&mut batch, &frame);
-            port.send(Time::ZERO, &mut batch).expect("it is there");
+            port.send(Time::ZERO, &mut batch)
+                .expect("the interface exists");
         }
         (arrived(far) - before) as f64 / start.elapsed().as_secs_f64()
     };
     on_core(1, send)
 }
 
-/// Does `work` in a thread of its own on a core.
+/// Runs `work` in a new thread on this core.
 fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let thread = scope.spawn(move || {
-            // The thread that starts it may be bound to another.
+            // Threads inherit the affinity of their parent, which may be bound to another core.
             let mut cores = CpuSet::new();
             cores.set(core);
-            sched_setaffinity(None, &cores).expect("there are two");
+            sched_setaffinity(None, &cores).expect("the machine has two cores");
             work()
         });
-        thread.join().expect("it ends")
+        thread.join().expect("no panic")
     })
 }
 
-/// A frame to nobody, of a type for experiments (IEEE 802).
+/// Returns a frame to an address that nobody has, with an EtherType for experiments (IEEE 802).
 fn frame(size: usize) -> Vec<u8> {
     let mut frame = vec![0; size];
     frame[..12].fill(2);
@@ -178,15 +182,15 @@ fn wait(port: &dyn Port) {
         tv_sec: 0,
         tv_nsec: 1_000_000,
     };
-    poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).expect("it waits");
+    poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).expect("poll succeeds");
 }
 
-/// Frames that the kernel has received on an interface.
+/// Returns the number of frames that the kernel has received on an interface.
 fn arrived(name: &str) -> u64 {
     let output = Command::new("ip")
         .args(["-s", "-j", "link", "show", "dev", name])
         .output();
-    let text = output.expect("ip is there").stdout;
+    let text = output.expect("ip is installed").stdout;
     let all: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
     all[0]["stats64"]["rx"]["packets"]
         .as_u64()
@@ -195,11 +199,11 @@ fn arrived(name: &str) -> u64 {
 
 fn ip(arguments: &str) {
     let status = Command::new("ip").args(arguments.split(' ')).status();
-    assert!(status.expect("ip is there").success(), "ip {arguments}");
+    assert!(status.expect("ip is installed").success(), "ip {arguments}");
 }
 
 #[allow(unsafe_code)]
 fn leave_namespace() {
-    // SAFETY: a network namespace has nothing to do with memory or descriptors that are open.
+    // SAFETY: a network namespace does not affect memory or open descriptors.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("run as root");
 }

@@ -1,4 +1,4 @@
-//! A scheduler of one's own beside the papers', on a live adapter with ports in memory: `cargo run --release -p baton-live --example live_scheduler`.
+//! A custom scheduler for a live adapter with ports in memory: `cargo run --release -p baton-live --example live_scheduler`.
 
 use baton_inet::{Host, InterfaceConfig};
 use baton_live::adapter::{AdapterService, AdapterServiceConfig, Listeners};
@@ -8,7 +8,7 @@ use baton_nic::{Heads, Schedule, Scheduler, Source};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use std::error::Error;
 
-/// First come, first served, but that all frames are looked up before anything is done with one. It tells what it chooses.
+/// First come, first served, except that the adapter looks up all frames before it does anything else with one. Prints each choice.
 #[derive(Debug)]
 struct LookupFirst;
 
@@ -25,7 +25,7 @@ impl Schedule for LookupFirst {
     }
 }
 
-/// The other end of the cable.
+/// The host at the other end of the link.
 struct Network;
 
 impl Application for Network {
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut service = AdapterService::new(config, listeners, adapter.host_mut())?;
     service.set_schedule(Box::new(LookupFirst));
 
-    // Three strangers knock: whatever the scheduler says is first is done first.
+    // Three SYNs arrive at once, and the scheduler decides in which order the adapter works on them.
     for port in 1..=3 {
         let (local, remote) = (
             Endpoint::new([10, 9, 0, 1].into(), port),

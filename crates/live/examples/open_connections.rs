@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// No answer takes longer.
+/// Time limit for connecting and for each read.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {

@@ -1,5 +1,5 @@
-//! Checks that system calls which the filters forbid kill a process, and that the filters allow the calls that daemons need. Each call is
-//! made by this program, started again as a child.
+//! Checks that system calls which the seccomp filters forbid kill a process, and that the filters allow the calls that daemons need. This program
+//! starts itself again as a child process, which makes the call.
 #![allow(unsafe_code)]
 
 use baton_live::{Confinement, confine};
@@ -12,13 +12,13 @@ use std::process::{Command, exit};
 use std::thread;
 use std::time::Duration;
 
-/// Environment variable with the call that this program is to make, and its confinement.
+/// Environment variable that tells a child process which call to make and which filter to apply.
 const ROLE: &str = "BATON_TEST_ROLE";
 const BOTH: &[Confinement] = &[Confinement::Adapter, Confinement::Broker];
 const ADAPTER: &[Confinement] = &[Confinement::Adapter];
 const BROKER: &[Confinement] = &[Confinement::Broker];
 
-/// A name, the confinements, the call, and whether the process survives it.
+/// A name, the filters under which the call is made, the call, and whether the process survives it.
 type Case = (&'static str, &'static [Confinement], fn(), bool);
 
 const CASES: &[Case] = &[
@@ -167,12 +167,15 @@ const CASES: &[Case] = &[
 
 fn main() {
     if let Ok(role) = std::env::var(ROLE) {
-        let (name, kind) = role.split_once('/').expect("two parts");
-        let case = CASES.iter().find(|(of, ..)| *of == name).expect("a case");
+        let (name, kind) = role.split_once('/').expect("a name and a confinement");
+        let case = CASES
+            .iter()
+            .find(|(of, ..)| *of == name)
+            .expect("a case with this name");
         let kind = case.1.iter().find(|of| format!("{of:?}") == kind);
-        confine(*kind.expect("one of the case's")).expect("the kernel has filters");
+        confine(*kind.expect("a confinement of this case")).expect("the kernel supports seccomp");
         case.2();
-        // Exit directly, without the code that runs at the end of the test harness.
+        // Exits directly, because the filter may not allow what the test harness does at its end.
         exit(0);
     }
     let trials = CASES.iter().flat_map(|&(name, kinds, _, lives)| {
@@ -198,7 +201,7 @@ fn main() {
 
 fn call(number: c_long, arguments: [c_long; 3]) {
     let [first, second, third] = arguments;
-    // SAFETY: the arguments are numbers, null, or an empty string: the kernel does not write to memory, whatever the call.
+    // SAFETY: the arguments are numbers, null, or an empty string: no call makes the kernel write to memory.
     let _ = unsafe { libc::syscall(number, first, second, third, 0, 0, 0) };
 }
 

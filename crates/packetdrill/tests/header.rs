@@ -1,4 +1,4 @@
-//! The header says what the object has.
+//! Checks that the C header describes the interface of the shared object.
 
 use baton_packetdrill::Interface;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::mem::offset_of;
 use std::path::Path;
 use std::process::Command;
 
-/// C is asked where each entry is.
+/// A C compiler checks the offset of each entry.
 #[test]
 fn entries_have_the_offsets_of_the_header() {
     let mut program = "#include \"baton_packetdrill.h\"\n".to_owned();
@@ -15,7 +15,7 @@ fn entries_have_the_offsets_of_the_header() {
             let name = stringify!($name);
             let at = offset_of!(Interface, $name);
             writeln!(program, "_Static_assert(offsetof(struct packetdrill_interface, {name}) == {at}, \"{name}\");")
-                .expect("memory");
+                .expect("writing to memory succeeds");
         )*};
     }
     entries!(
@@ -58,15 +58,15 @@ fn entries_have_the_offsets_of_the_header() {
         program,
         "_Static_assert(sizeof(struct packetdrill_interface) == {size}, \"size\");"
     )
-    .expect("memory");
+    .expect("writing to memory succeeds");
     let place = tempfile::tempdir().expect("a temporary directory");
     let source = place.path().join("entries.c");
-    std::fs::write(&source, program).expect("it can be written");
+    std::fs::write(&source, program).expect("a writable folder");
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
     let checked = Command::new("cc")
         .args(["-fsyntax-only", "-Werror", "-I"])
         .arg(include)
         .arg(source)
         .status();
-    assert!(checked.expect("there is a C compiler").success());
+    assert!(checked.expect("a C compiler is installed").success());
 }

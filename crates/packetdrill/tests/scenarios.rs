@@ -1,4 +1,4 @@
-//! Scenarios: what a Linux application and its peer see, played through the C interface.
+//! Plays scenarios of a Linux application and its peer through the C interface.
 
 #![allow(unsafe_code)]
 
@@ -42,7 +42,7 @@ scenarios!(
     zero_copy,
 );
 
-/// Plays the file that BATON_SCENARIOS names: to try things out.
+/// Plays the file that the environment variable BATON_SCENARIOS names, for experiments.
 #[test]
 fn named_file() {
     if let Some(path) = std::env::var_os("BATON_SCENARIOS") {

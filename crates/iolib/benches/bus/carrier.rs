@@ -1,4 +1,4 @@
-//! Ways for descriptors from one process to another.
+//! Ways to send descriptors from one process to another.
 
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{Action, Request};
@@ -10,16 +10,16 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// The most descriptors that are sent or received at a time.
+/// Maximum number of descriptors sent or received at a time.
 const MOST: usize = 128;
 const BYTES: usize = Descriptor::BYTES as usize;
 
-/// What is compared.
+/// The carriers that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Rings as deep as they are by default.
+    /// Shared memory with rings of the default depth.
     SharedMemory,
-    /// Rings that hold several of the longest batches, as the buffers of the others do.
+    /// Shared memory with rings that hold several of the longest batches, as the buffers of sockets and pipes do.
     DeepRings,
     SocketPair,
     Pipe,
@@ -43,12 +43,12 @@ impl Kind {
     }
 }
 
-/// A descriptor that is only taken.
+/// Returns a descriptor that needs no answer.
 pub fn plain() -> Descriptor {
     request(0)
 }
 
-/// A descriptor that is answered by itself.
+/// Returns a descriptor that the other side sends back.
 pub fn to_be_answered() -> Descriptor {
     request(1)
 }
@@ -62,16 +62,16 @@ fn request(socket: u32) -> Descriptor {
     .encode()
 }
 
-/// One side's end.
+/// One end of a connection between the processes.
 pub trait Carrier {
     /// Sends all of them, and waits for space in the ring.
     fn send(&mut self, descriptors: &[Descriptor]);
 
-    /// Appends what has come, waiting for it; false when the other side is gone.
+    /// Waits for descriptors and appends them. Returns false when the other side is gone.
     fn receive(&mut self, descriptors: &mut Vec<Descriptor>) -> bool;
 }
 
-/// Takes everything, and answers what is to be answered, until the other side is gone.
+/// Receives descriptors, and sends back those that need an answer, until the other side is gone.
 pub fn serve(mut carrier: impl Carrier) {
     let mut received = Vec::with_capacity(MOST);
     let to_be_answered = to_be_answered();
@@ -83,11 +83,11 @@ pub fn serve(mut carrier: impl Carrier) {
     }
 }
 
-/// A link, with the spinning that its side has learnt.
+/// A link in shared memory, with its adaptive spinning.
 pub struct Link<L> {
     link: L,
     spin: Spin,
-    /// Goes on while nothing comes: from time to time a link looks whether the other side lives.
+    /// Advances while nothing arrives, because a link checks from time to time whether the other side runs.
     now: Time,
 }
 
@@ -108,7 +108,7 @@ impl Carrier for Link<ShmHost> {
             let taken = self
                 .link
                 .put(self.now, descriptors)
-                .expect("the other side lives");
+                .expect("the other side runs");
             descriptors = &descriptors[taken..];
             if descriptors.is_empty() {
                 return;
@@ -134,8 +134,12 @@ impl Carrier for Link<ShmAdapter> {
         let taken = self
             .link
             .put(self.now, descriptors)
-            .expect("the other side lives");
-        assert_eq!(taken, descriptors.len(), "few are answered");
+            .expect("the other side runs");
+        assert_eq!(
+            taken,
+            descriptors.len(),
+            "the ring has space for the few answers"
+        );
     }
 
     fn receive(&mut self, descriptors: &mut Vec<Descriptor>) -> bool {
@@ -150,13 +154,13 @@ impl Carrier for Link<ShmAdapter> {
     }
 }
 
-/// Descriptors as bytes, through the kernel. Reads and writes block.
+/// Sends descriptors as bytes through the kernel, with blocking reads and writes.
 pub struct Bytes<R, W> {
     reader: R,
     writer: W,
     output: Box<[u8]>,
     input: Box<[u8]>,
-    /// Bytes of `input` that are there: the beginning of a descriptor.
+    /// Number of received bytes in `input`, which are the beginning of a descriptor.
     there: usize,
 }
 
@@ -174,7 +178,7 @@ impl<R: Read, W: Write> Bytes<R, W> {
 
 impl Bytes<UnixStream, UnixStream> {
     pub fn socket(stream: UnixStream) -> Self {
-        let writer = stream.try_clone().expect("a file");
+        let writer = stream.try_clone().expect("a descriptor");
         Self::new(stream, writer)
     }
 }
@@ -192,7 +196,7 @@ impl<R: Read, W: Write> Carrier for Bytes<R, W> {
             *place = descriptor.to_bytes();
         }
         let written = self.writer.write_all(bytes);
-        written.expect("the other side lives");
+        written.expect("the other side runs");
     }
 
     fn receive(&mut self, descriptors: &mut Vec<Descriptor>) -> bool {

@@ -1,5 +1,5 @@
-//! Data through the pool of shared memory: put there by one side and taken by the other, in one process and in the processor's
-//! cache, where the copies themselves are what costs.
+//! Data through the shared buffer pool: one side copies it in, the other copies it out. Both are in one process and the data is in the processor's
+//! cache, so only the copies are measured.
 
 use baton_bus::link::{AdapterLink, Dma, DmaId, HostLink};
 use baton_iolib::{Geometry, ShmAdapter, ShmHost, pair};
@@ -31,30 +31,30 @@ pub fn copies(criterion: &mut Criterion) {
     }
 }
 
-/// The host places data and the adapter fetches it.
+/// The host copies data into a buffer, and the adapter reads it.
 fn request(host: &mut ShmHost, adapter: &mut ShmAdapter, data: &Bytes) -> Bytes {
     let len = data.len() as u32;
     let Ok(address) = host.place(data.clone()) else {
-        panic!("there are buffers");
+        panic!("no buffer is free");
     };
     adapter
         .read(NOW, DmaId(0), address, len)
         .expect("within the pool");
     host.free(address);
-    match adapter.poll_dma(NOW).expect("the host is there") {
+    match adapter.poll_dma(NOW).expect("the host is alive") {
         Some(Dma::Read { data, .. }) => data,
-        other => panic!("what was read is not there: {other:?}"),
+        other => panic!("the read is not complete: {other:?}"),
     }
 }
 
-/// The adapter puts data into a buffer and the host takes it from there.
+/// The adapter writes data into a buffer, and the host copies it out.
 fn response(host: &mut ShmHost, adapter: &mut ShmAdapter, data: Bytes) -> Bytes {
     let len = data.len() as u32;
-    let address = host.reserve().expect("a buffer");
+    let address = host.reserve().expect("a free buffer");
     adapter
         .write(NOW, DmaId(0), address, data)
         .expect("within the pool");
-    let told = adapter.poll_dma(NOW).expect("the host is there");
+    let told = adapter.poll_dma(NOW).expect("the host is alive");
     assert!(matches!(told, Some(Dma::Written { .. })));
-    host.take(address, len).expect("it was reserved")
+    host.take(address, len).expect("a reserved buffer")
 }

@@ -1,9 +1,9 @@
-//! Descriptors between two processes: shared memory, with rings of two depths, beside a Unix socket pair and a pipe, in one run.
+//! Compares ways to send descriptors between two processes: shared memory with rings of two depths, a Unix socket pair, and a pipe.
 //!
-//! *Rate*: one process sends batches of 1, 16 or 128 descriptors, the other takes what has come and confirms the last.
-//! *Round trip*: one descriptor there and one back. Each with the two processes on cores of their own, and on one.
-//! The other process is this program again.
-//! *Data there and back*: what copying through the pool costs.
+//! *Rate*: one process sends batches of 1, 16 or 128 descriptors, and the other reads them and confirms the last one.
+//! *Round trip*: one descriptor in each direction. Both are measured with the processes on two cores and on one. The
+//! other process runs this program, too.
+//! *Data there and back*: the cost of copying data through the shared buffer pool.
 
 mod carrier;
 mod copies;
@@ -14,7 +14,7 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use peer::{Peer, Place};
 use std::time::{Duration, Instant};
 
-/// Batching levels.
+/// Numbers of descriptors in a batch.
 const LEVELS: [usize; 3] = [1, 16, 128];
 
 fn main() {
@@ -48,7 +48,7 @@ fn rates(criterion: &mut Criterion, place: Place) {
     }
 }
 
-/// How long it takes until the other side has all of `batches` batches.
+/// Returns how long it takes until the other side has received all of `batches` batches.
 fn send_batches(carrier: &mut dyn Carrier, level: usize, batches: u64) -> Duration {
     let batch = vec![carrier::plain(); level];
     let mut last = batch.clone();

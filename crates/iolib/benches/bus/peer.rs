@@ -1,4 +1,4 @@
-//! The other process: this program, started again.
+//! The other process, which runs this program too.
 
 use crate::carrier::{self, Bytes, Carrier, Kind, Link};
 use baton_iolib::{AdapterListener, Geometry, Limits, ShmHost};
@@ -14,13 +14,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Tells the program that it is the other process: of which kind, and on which core.
+/// Environment variable that tells a child process the kind of carrier.
 const KIND: &str = "BATON_BENCH_KIND";
+/// Environment variable that tells a child process on which core to run.
 const CORE: &str = "BATON_BENCH_CORE";
-/// Where the adapter of shared memory listens.
+/// Environment variable with the path at which the adapter listens for shared memory.
 const SOCKET: &str = "BATON_BENCH_SOCKET";
 
-/// How large the link is: no data is sent through it.
+/// Returns the size of the link. The pool is minimal, because no data is sent.
 fn geometry(ring_depth: u32) -> Geometry {
     Geometry {
         ring_depth,
@@ -49,11 +50,11 @@ impl fmt::Display for Place {
 fn stay_on(core: usize) {
     let mut cores = CpuSet::new();
     cores.set(core);
-    // On a machine with a single core there is no other.
+    // This fails on a machine with a single core.
     let _ = sched_setaffinity(None, &cores);
 }
 
-/// The other process, and the way to it.
+/// The other process, and the carrier that connects to it.
 pub struct Peer {
     child: Child,
     carrier: Option<Box<dyn Carrier>>,
@@ -65,7 +66,7 @@ impl Peer {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("adapter.sock");
         stay_on(0);
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        let mut command = Command::new(std::env::current_exe().expect("the program's path"));
         let core = match place {
             Place::TwoCores => "1",
             Place::OneCore => "0",
@@ -86,7 +87,7 @@ impl Peer {
                 (child.expect("a process"), Box::new(Bytes::socket(own)))
             }
             Kind::Pipe => {
-                // This side's ends are not for the other process: it would never see them closed.
+                // The other process must not inherit this side's ends, or it would never see them closed.
                 let pipe = || pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
                 let (there, back) = (pipe(), pipe());
                 let child = command.stdin(there.0).stdout(Stdio::from(back.1)).spawn();
@@ -102,19 +103,22 @@ impl Peer {
     }
 
     pub fn carrier(&mut self) -> &mut dyn Carrier {
-        &mut **self.carrier.as_mut().expect("it is there until the end")
+        &mut **self
+            .carrier
+            .as_mut()
+            .expect("the carrier exists until this is dropped")
     }
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // The other process ends when its way to this one does.
+        // The other process ends when the carrier is closed.
         self.carrier = None;
         let _ = self.child.wait();
     }
 }
 
-/// Attaches as soon as the other process listens.
+/// Connects as soon as the other process listens.
 fn connect(socket: &Path, ring_depth: u32) -> ShmHost {
     for _ in 0..1000 {
         if let Ok(host) = ShmHost::connect(socket, &geometry(ring_depth)) {
@@ -125,7 +129,7 @@ fn connect(socket: &Path, ring_depth: u32) -> ShmHost {
     panic!("the other process does not listen");
 }
 
-/// Does the other process's work if this is it.
+/// Serves as the other process if the environment says so. Returns whether it did.
 pub fn serve_if_asked() -> bool {
     let (Ok(kind), Ok(core)) = (std::env::var(KIND), std::env::var(CORE)) else {
         return false;
@@ -159,6 +163,6 @@ fn accept() -> baton_iolib::ShmAdapter {
             .iter()
             .map(|(fd, interest)| PollFd::from_borrowed_fd(*fd, *interest))
             .collect();
-        poll(&mut fds, None).expect("they can be polled");
+        poll(&mut fds, None).expect("poll succeeds");
     }
 }

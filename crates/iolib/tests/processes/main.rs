@@ -1,4 +1,4 @@
-//! Links between real processes: one is killed and the other notices; data goes both ways and arrives.
+//! Links between real processes: one process notices that the other is killed, and data arrives in both directions.
 
 mod peer;
 mod traffic;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Whoever is not asleep at its bell looks all the time.
+/// How a side waits: asleep until its doorbell rings, or by polling.
 #[derive(Clone, Copy, Debug)]
 enum Waiting {
     Asleep,
@@ -56,18 +56,18 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-/// Time since `start`.
+/// Returns the time since `start`.
 fn now_since(start: Instant) -> Time {
     Time::ZERO + Span::from_us(start.elapsed().as_micros() as u64)
 }
 
-/// Whatever has to come at all comes within this time, even where others use the machine.
+/// Longer than any operation takes, however busy the machine is.
 const LONG: Duration = Duration::from_secs(120);
-/// How often a side that sleeps is woken at most, by the other's beginning and by its end.
+/// Maximum number of times that a sleeping side is woken, by the start and by the end of the other side.
 const MOST_WAKE_UPS: u32 = 3;
 
-/// Kills `peer` when this side waits in its way, and sees that this wakes it and that the first `get` afterwards says so. A second of
-/// the link's time goes by with every turn.
+/// Kills `peer` while this side waits. Checks that this side wakes, and that its next `get` reports the end of the peer. The link's time advances
+/// by a second with each turn.
 fn death_is_noticed<L: LiveLink>(
     link: &mut L,
     peer: Peer,
@@ -93,23 +93,23 @@ fn death_is_noticed<L: LiveLink>(
         turns.store(turn, Ordering::Relaxed);
         let is_dead = killing.is_finished();
         match get(link, Time::ZERO + Span::from_ms(1000 * u64::from(turn))) {
-            Ok(()) => assert!(!is_dead, "it is not noticed"),
+            Ok(()) => assert!(!is_dead, "`get` does not report that the peer was killed"),
             Err(LinkError::Gone) => break,
             Err(error) => panic!("{error}"),
         }
         if matches!(waiting, Waiting::Asleep) {
-            assert!(turn < MOST_WAKE_UPS, "it wakes for nothing");
+            assert!(turn < MOST_WAKE_UPS, "the side wakes without a reason");
             wait(link, &mut spin, Some(LONG)).expect("the system can wait");
         }
     }
     killing.join().expect("no panic");
 }
 
-/// Whether a thread of this process sleeps in the kernel.
+/// Returns whether a thread of this process sleeps in the kernel.
 fn sleeps(thread: Pid) -> bool {
     let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
-    let stat = std::fs::read_to_string(stat).expect("it lives");
-    // The state is the first field behind the name, which may hold blanks and brackets: proc(5).
+    let stat = std::fs::read_to_string(stat).expect("the thread runs");
+    // The state is the first field after the name, which may contain spaces and parentheses: proc(5).
     stat.rsplit_once(") ")
         .is_some_and(|(_, rest)| rest.starts_with('S'))
 }

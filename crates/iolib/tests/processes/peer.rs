@@ -1,4 +1,4 @@
-//! The other process: this program, started again.
+//! The process at the other end of a link, which is another process of this program.
 
 use crate::{LONG, now_since, traffic};
 use baton_bus::{AdapterLink, HostLink};
@@ -10,8 +10,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Tells the program what to be, and where the adapter is.
+/// Environment variable with the role of a child process.
 const ROLE: &str = "BATON_TEST_ROLE";
+/// Environment variable with the address of the adapter.
 const ADDRESS: &str = "BATON_TEST_ADDRESS";
 
 /// What the other process does.
@@ -34,16 +35,16 @@ const ROLES: [Role; 6] = [
     Role::EchoOverTcp,
 ];
 
-/// The other process. It is killed when it is dropped.
+/// The other process, which is killed when this is dropped.
 pub struct Peer {
     child: Child,
-    /// Where it listens, if it is an adapter.
+    /// The address at which the process listens, if it is an adapter.
     address: Option<AdapterAddress>,
     _folder: tempfile::TempDir,
 }
 
 impl Peer {
-    /// Starts an adapter, and waits until it says where it listens.
+    /// Starts an adapter, and waits until it prints the address at which it listens.
     pub fn start(role: Role) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("adapter.sock");
@@ -51,10 +52,10 @@ impl Peer {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a process");
-        let output = child.stdout.take().expect("it is piped");
+        let output = child.stdout.take().expect("standard output is a pipe");
         let mut line = String::new();
         let read = BufReader::new(output).read_line(&mut line);
-        read.expect("it speaks");
+        read.expect("the child prints a line");
         let address = line.trim().parse().expect("an address");
         Self {
             child,
@@ -73,15 +74,15 @@ impl Peer {
     }
 
     pub fn connect(&self, wishes: &Geometry) -> AnyHostLink {
-        let address = self.address.as_ref().expect("it is an adapter");
-        AnyHostLink::connect(address, wishes).expect("it listens")
+        let address = self.address.as_ref().expect("the peer is an adapter");
+        AnyHostLink::connect(address, wishes).expect("the adapter listens")
     }
 
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// By SIGKILL: it cannot say goodbye.
+    /// Kills the process by SIGKILL, so that it cannot close the link.
     pub fn kill(self) {
         drop(self);
     }
@@ -89,21 +90,21 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // It may be dead already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 fn command(role: Role, address: &AdapterAddress) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    let mut command = Command::new(std::env::current_exe().expect("the program's path"));
     command
         .env(ROLE, format!("{role:?}"))
         .env(ADDRESS, address.to_string());
     command
 }
 
-/// Does the other process's work if this is it.
+/// Plays the role of the other process if the environment gives this process a role. Returns whether it did.
 pub fn act_if_asked() -> bool {
     let Ok(asked) = std::env::var(ROLE) else {
         return false;
@@ -132,7 +133,7 @@ pub fn act_if_asked() -> bool {
     true
 }
 
-/// Does nothing until the other side is gone, or this one has been forgotten.
+/// Waits until the other side is gone, or for the maximum time of a test.
 fn idle<L: LiveLink>(link: &mut L, asleep: bool, get: impl Fn(&mut L, baton_wire::Time) -> bool) {
     let start = Instant::now();
     let mut spin = Spin::new(Duration::ZERO);
@@ -145,7 +146,7 @@ fn idle<L: LiveLink>(link: &mut L, asleep: bool, get: impl Fn(&mut L, baton_wire
 
 fn accept_over_memory(address: &AdapterAddress) -> AnyAdapterLink {
     let AdapterAddress::Unix(path) = address else {
-        panic!("no path");
+        panic!("the address is not a path");
     };
     let mut listener = AdapterListener::bind(path, Limits::default()).expect("a socket");
     println!("{address}");
@@ -154,7 +155,7 @@ fn accept_over_memory(address: &AdapterAddress) -> AnyAdapterLink {
 
 fn accept_over_tcp() -> AnyAdapterLink {
     let mut listener = TcpAdapterListener::bind("127.0.0.1:0", Limits::default()).expect("a port");
-    println!("tcp://{}", listener.local_addr().expect("it is bound"));
+    println!("tcp://{}", listener.local_addr().expect("an address"));
     until_some(|| listener.accept(&[])).into()
 }
 

@@ -1,4 +1,4 @@
-//! Data that goes to the adapter and comes back, in batches of any size, with both sides asleep, awake and out of step.
+//! The host sends data, which the adapter echoes, in batches of random sizes. Both sides sleep and poll at random times.
 
 use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Response, Status};
 use baton_bus::link::{Dma, DmaId, LinkError};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const NOW: Time = Time::ZERO;
 
-/// Sends `count` pieces of data and checks that they come back.
+/// Sends `count` pieces of data and checks that the adapter echoes them.
 pub fn exchange<L: HostLink<Data = Bytes> + LiveLink>(link: &mut L, seed: u64, count: usize) {
     let mut rng = Pcg64::seed_from_u64(seed);
     let mut spin = Spin::new(Duration::from_micros(rng.random_range(0..30)));
@@ -23,7 +23,7 @@ pub fn exchange<L: HostLink<Data = Bytes> + LiveLink>(link: &mut L, seed: u64, c
     let mut placed = 0;
     while back < count {
         for _ in 0..rng.random_range(0..6) {
-            // Two buffers at a time: one that is sent and one for what comes back.
+            // Each piece needs two buffers: one with the data to send, and one for the echo.
             if placed < count && link.free_buffers() >= 2 {
                 let len = rng.random_range(1..=link.buffer_bytes());
                 queued.extend(place(link, content.next(len as usize)));
@@ -32,14 +32,14 @@ pub fn exchange<L: HostLink<Data = Bytes> + LiveLink>(link: &mut L, seed: u64, c
         }
         let batch = queued.make_contiguous();
         let most = rng.random_range(1..=16).min(batch.len());
-        let put = link.put(NOW, &batch[..most]).expect("the adapter is there");
+        let put = link.put(NOW, &batch[..most]).expect("the adapter is alive");
         queued.drain(..put);
-        link.get(NOW, &mut responses).expect("the adapter is there");
+        link.get(NOW, &mut responses).expect("the adapter is alive");
         for descriptor in responses.drain(..) {
-            let response = Response::decode(&descriptor).expect("it is one");
+            let response = Response::decode(&descriptor).expect("a valid descriptor");
             match response.outcome {
                 Outcome::Received(Buffer::Memory { address, len }) => {
-                    let data = link.take(address, len).expect("it was reserved");
+                    let data = link.take(address, len).expect("a reserved buffer");
                     assert!(
                         data == expected.next(data.len()),
                         "piece {back} of seed {seed}"
@@ -55,20 +55,20 @@ pub fn exchange<L: HostLink<Data = Bytes> + LiveLink>(link: &mut L, seed: u64, c
         }
     }
     assert!(queued.is_empty());
-    // The last buffer that was sent may not have been freed: its answer comes with the data, but behind it.
+    // The last sent buffer may not be free yet, because its response follows the echoed data.
     while link.free_buffers() < 32 {
-        link.get(NOW, &mut responses).expect("the adapter is there");
+        link.get(NOW, &mut responses).expect("the adapter is alive");
         for descriptor in responses.drain(..) {
             link.free(descriptor.socket().into());
         }
     }
 }
 
-/// Where data is, and where it is to come back; the socket's number is the address of the first.
+/// Returns a request for the echo and a request that sends the data. The socket number of both is the address of the sent buffer.
 fn place<L: HostLink<Data = Bytes>>(link: &mut L, data: Bytes) -> [Descriptor; 2] {
     let len = data.len() as u32;
-    let from = link.place(data).expect("there is a buffer");
-    let to = link.reserve().expect("there is a buffer");
+    let from = link.place(data).expect("a free buffer");
+    let to = link.reserve().expect("a free buffer");
     let request = |action| {
         Request {
             socket: from as u32,
@@ -84,7 +84,7 @@ fn place<L: HostLink<Data = Bytes>>(link: &mut L, data: Bytes) -> [Descriptor; 2
     ]
 }
 
-/// Gives back everything that comes, until the host is gone.
+/// Echoes all received data until the host is gone.
 pub fn echo<L: AdapterLink<Data = Bytes> + LiveLink>(link: &mut L) {
     let mut rng = Pcg64::seed_from_u64(7);
     let mut spin = Spin::new(Duration::from_micros(10));
@@ -98,9 +98,9 @@ pub fn echo<L: AdapterLink<Data = Bytes> + LiveLink>(link: &mut L) {
 #[derive(Default)]
 struct Echo {
     requests: Vec<Descriptor>,
-    /// Buffers for what comes back.
+    /// Addresses of the buffers for echoed data.
     receives: VecDeque<u64>,
-    /// What is fetched: the socket's number and the length.
+    /// Data that is being read from the host: the socket number and the length.
     sends: VecDeque<(u32, u32)>,
     responses: VecDeque<Descriptor>,
 }
@@ -113,7 +113,7 @@ impl Echo {
     ) -> Result<(), LinkError> {
         link.get(NOW, most, &mut self.requests)?;
         for descriptor in self.requests.drain(..) {
-            let request = Request::decode(&descriptor).expect("it is one");
+            let request = Request::decode(&descriptor).expect("a valid descriptor");
             match request.action {
                 Action::Receive { address, .. } => self.receives.push_back(address),
                 Action::Send {
@@ -142,9 +142,16 @@ impl Echo {
         id: DmaId,
         data: Bytes,
     ) -> Result<(), LinkError> {
-        let (socket, len) = self.sends.pop_front().expect("it was asked for");
-        assert_eq!((id, data.len() as u32), (DmaId(socket), len), "in order");
-        let address = self.receives.pop_front().expect("it came before");
+        let (socket, len) = self.sends.pop_front().expect("a read was requested");
+        assert_eq!(
+            (id, data.len() as u32),
+            (DmaId(socket), len),
+            "reads complete in order"
+        );
+        let address = self
+            .receives
+            .pop_front()
+            .expect("the receive request precedes the data");
         link.write(NOW, DmaId(u32::MAX), address, data)?;
         let received = Outcome::Received(Buffer::Memory { address, len });
         let cumulative = false;
@@ -161,7 +168,7 @@ impl Echo {
     }
 }
 
-/// Bytes that go on and never repeat soon.
+/// A stream of bytes that does not repeat for a long time.
 #[derive(Default)]
 struct Content(u64);
 

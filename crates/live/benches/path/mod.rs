@@ -1,4 +1,4 @@
-//! A path that takes its time.
+//! A network path with a delay.
 
 use crate::wire::{FAR, NEAR, apart, leave_namespace, run};
 use baton_iolib::sleep;
@@ -14,12 +14,12 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// The inner ends of the two cables.
+/// The relay's ends of the two veth pairs.
 const INNER: [&str; 2] = ["ra", "rb"];
-/// The relay looks so often whether it is to end.
+/// Interval at which the relay checks whether to end.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-/// Does `work` in a network namespace of its own, with the two ends of a path between which frames take so long each way.
+/// Runs `work` in a new network namespace with the two ends of a path, which delays frames in both directions.
 pub fn on_path(delay: Duration, work: &mut (dyn FnMut() + Send)) {
     apart(|| {
         for (outer, inner) in [NEAR, FAR].into_iter().zip(INNER) {
@@ -34,35 +34,41 @@ pub fn on_path(delay: Duration, work: &mut (dyn FnMut() + Send)) {
             let ended = &ended;
             scope.spawn(move || {
                 leave_namespace();
-                ready.send(rustix::thread::gettid()).expect("it waits");
-                is_moved.recv().expect("the cables come");
+                ready
+                    .send(rustix::thread::gettid())
+                    .expect("the other thread waits");
+                is_moved
+                    .recv()
+                    .expect("the interfaces have been moved here");
                 let ends = INNER.map(|name| open(name, delay));
-                ready.send(rustix::thread::gettid()).expect("it waits");
+                ready
+                    .send(rustix::thread::gettid())
+                    .expect("the other thread waits");
                 relay(ends, ended);
             });
-            let thread = is_ready.recv().expect("it starts");
+            let thread = is_ready.recv().expect("the relay starts");
             let thread = thread.as_raw_nonzero().to_string();
             for name in INNER {
                 run("ip", &["link", "set", name, "netns", &thread]);
             }
-            moved.send(()).expect("it waits");
-            is_ready.recv().expect("it is open");
+            moved.send(()).expect("the other thread waits");
+            is_ready.recv().expect("the relay has opened its ports");
             work();
             ended.store(true, Ordering::Relaxed);
         });
     });
 }
 
-/// What is sent there leaves so much later.
+/// Opens a port on the interface that delays sent frames.
 fn open(name: &str, delay: Duration) -> Faults<PacketSocket> {
     run("ip", &["link", "set", name, "up"]);
     let switch_off = Offloads::of(name).switch_off(&Offload::OF_PEER);
-    switch_off.expect("it can");
+    switch_off.expect("the interface has these offloads");
     let at_once = PacketConfig {
         ring: RingKind::Slots,
         ..PacketConfig::default()
     };
-    let port = PacketSocket::open(name, &at_once).expect("root may");
+    let port = PacketSocket::open(name, &at_once).expect("run as root");
     let faults = FaultSpec {
         transmit: FaultProfile {
             delay: Span::from(delay),
@@ -73,21 +79,23 @@ fn open(name: &str, delay: Duration) -> Faults<PacketSocket> {
     Faults::new(port, &faults, 1)
 }
 
-/// What comes at one end leaves at the other.
+/// Forwards frames between the two ends.
 fn relay(mut ends: [Faults<PacketSocket>; 2], ended: &AtomicBool) {
     let clock = Clock::start();
     let (mut frames, mut batches) = (Vec::new(), [Batch::default(), Batch::default()]);
     while !ended.load(Ordering::Relaxed) {
         for from in [0, 1] {
             let now = clock.now();
-            ends[from].receive(now, &mut frames).expect("it is there");
+            ends[from]
+                .receive(now, &mut frames)
+                .expect("the interface exists");
             frames
                 .drain(..)
                 .for_each(|frame| batches[1 - from].push(&frame));
         }
         let now = clock.now();
         for (end, batch) in ends.iter_mut().zip(&mut batches) {
-            end.send(now, batch).expect("it is there");
+            end.send(now, batch).expect("the interface exists");
         }
         let due = ends.iter().filter_map(Port::poll_timeout).min();
         let due = due.map(|due| Duration::from(due.saturating_since(now)));
@@ -98,6 +106,6 @@ fn relay(mut ends: [Faults<PacketSocket>; 2], ended: &AtomicBool) {
             &mut fds,
             Some(due.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)),
         )
-        .expect("it can wait");
+        .expect("poll succeeds");
     }
 }

@@ -1,4 +1,4 @@
-//! An adapter on an interface that the kernel also uses, and an application whose connections move.
+//! An adapter on an interface that the kernel also uses, and an application whose connections move between kernel and adapter.
 
 use crate::peers::{switch_off, with_far_end};
 use crate::wire::{NEAR, on_veth};
@@ -20,12 +20,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Runs `work` with an adapter and a broker at the near end of the cable, and an application whose connections change sides at each write.
+/// Runs `work` with an adapter and a broker at the near end of a veth pair, and an application whose connections move to the other side at each
+/// write.
 pub fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path) + Send) {
     with_application_on(|work| on_veth(1, work), work);
 }
 
-/// Does what [`with_application`] does on a cable of its own, which `cable` creates.
+/// Like [`with_application`], on a link that `cable` creates.
 pub fn with_application_on(
     cable: impl FnOnce(&mut (dyn FnMut() + Send)),
     work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path) + Send,
@@ -35,14 +36,14 @@ pub fn with_application_on(
     });
 }
 
-/// Does what [`with_application_on`] does, with a port that sees all frames that arrive at the far end.
+/// Like [`with_application_on`], with a port that receives copies of all frames at the far end.
 pub fn with_application_seen(
     cable: impl FnOnce(&mut (dyn FnMut() + Send)),
     work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path, PacketSocket) + Send,
 ) {
     let mut work = Some(work);
     cable(&mut || {
-        let work = work.take().expect("there is one cable");
+        let work = work.take().expect("`cable` calls this once");
         with_far_end(&switch_off, |listeners, seen| {
             with_application_to(&listeners, None, |adapter, listeners, path| {
                 work(adapter, listeners, path, seen);
@@ -51,7 +52,7 @@ pub fn with_application_seen(
     });
 }
 
-/// Does what [`with_application`] does with existing listeners, and programs in this mode.
+/// Like [`with_application`], with existing listeners and XDP programs in this mode.
 pub fn with_application_to(
     listeners: &[std::net::TcpListener],
     mode: Option<Mode>,
@@ -95,7 +96,9 @@ pub fn open(path: &Path) -> BesideKernel {
 fn open_at(path: &Path, name: &str) -> BesideKernel {
     let policy = SelectionConfig::default();
     let link = BrokerLink::attach(&path.join("broker"), name, &Config::default(), &policy);
-    let link = link.expect("it lets it in").expect("it listens");
+    let link = link
+        .expect("the broker accepts the adapter")
+        .expect("the broker listens");
     BesideKernel::open(name, &AfXdpConfig::default(), link).expect("sockets")
 }
 
@@ -108,7 +111,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Runs the adapter; its sent and received frames suffer `faults`.
+/// Runs the adapter, with `faults` on its sent and received frames.
 pub fn serve(
     opened: BesideKernel,
     config: AdapterServiceConfig,
@@ -117,18 +120,19 @@ pub fn serve(
     path: &Path,
     stop: &AtomicBool,
 ) {
-    let host = Host::new(opened.interface, Config::default(), 1).expect("its addresses");
+    let host = Host::new(opened.interface, Config::default(), 1).expect("valid addresses");
     let port: Box<dyn Port> = Box::new(Faults::new(opened.port, faults, 1));
     let mut engine = Engine::new(host, port, Clock::start());
     let service = AdapterService::new(config, listeners, engine.host_mut());
-    let mut service = service.expect("a configuration that works");
+    let mut service = service.expect("a valid configuration");
     service.set_beside(opened.beside);
     let mut control = ControlSocket::bind(&path.join("control")).expect("a free path");
     let until = || match stop.load(Ordering::Relaxed) {
         true => Stop::InOrder,
         false => Stop::No,
     };
-    run_adapter(&mut engine, &mut service, &mut control, until, |_| {}).expect("a port");
+    run_adapter(&mut engine, &mut service, &mut control, until, |_| {})
+        .expect("the interface exists");
 }
 
 pub fn attach(path: &Path) -> Adapter {
@@ -141,12 +145,12 @@ pub fn attach_with(
     selection: impl Selection + 'static,
 ) -> Adapter {
     let handoff = Handoff {
-        broker: BrokerClient::connect(&path.join("broker")).expect("it listens"),
+        broker: BrokerClient::connect(&path.join("broker")).expect("the broker listens"),
         selection: Box::new(selection),
         least_stay: Span::ZERO,
         kept: None,
     };
     let address = AdapterAddress::Unix(path.join("adapter"));
     let adapter = Adapter::open_beside_kernel(address, config, handoff);
-    adapter.expect("it listens")
+    adapter.expect("the adapter listens")
 }

@@ -1,4 +1,4 @@
-//! The broker between the kernels of two namespaces: connections leave the near kernel and come back.
+//! The broker with the kernels of two namespaces: connections leave the near kernel and return to it.
 
 use crate::application::open;
 use crate::peers::{connect, transfer, with_far_listeners};
@@ -50,7 +50,8 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// Runs `work` with a broker at the near end of the cable, an application's client of the broker, and an adapter's custody of connections.
+/// Runs `work` with a broker at the near end of the veth pair, an application's client of the broker, and the interface by which an adapter claims
+/// and releases connections.
 fn with_broker(
     work: impl FnOnce(&[TcpListener], &mut BrokerClient, &mut dyn Custody<Bytes>) + Send,
 ) {
@@ -60,7 +61,7 @@ fn with_broker(
             let path = folder.path().join("broker");
             let _broker = Broker::start(&path, NEAR, None).expect("XDP");
             let adapter = open(folder.path());
-            let mut client = BrokerClient::connect(&path).expect("it listens");
+            let mut client = BrokerClient::connect(&path).expect("the broker listens");
             work(&listeners, &mut client, &mut adapter.beside.custody());
         });
     });
@@ -75,13 +76,13 @@ fn take_at_rest(client: &mut BrokerClient, near: &TcpStream) -> (Vec<u8>, Vec<u8
             Err(BrokerError::Refused(why)) if why.contains("acknowledged") => {
                 thread::sleep(Duration::from_millis(1));
             }
-            Err(error) => panic!("it leaves: {error}"),
+            Err(error) => panic!("the connection does not leave the kernel: {error}"),
         }
     }
 }
 
 fn state_of(bytes: &[u8]) -> Moved<Bytes> {
-    Moved::from_bytes(bytes).expect("a whole state")
+    Moved::from_bytes(bytes).expect("a valid state")
 }
 
 fn connections_leave_the_kernel_and_return_through_the_broker() {
@@ -90,11 +91,13 @@ fn connections_leave_the_kernel_and_return_through_the_broker() {
             let (mut near, far) = connect(listener);
             for _ in 0..50 {
                 let (unread, state) = take_at_rest(client, &near);
-                let again = client.take(near.as_fd()).expect_err("it is away");
+                let again = client
+                    .take(near.as_fd())
+                    .expect_err("the connection has left the kernel");
                 assert!(matches!(again, BrokerError::Refused(_)), "{again}");
                 near = client
                     .give_back_unread(&unread, &state)
-                    .expect("it is back")
+                    .expect("the connection returns")
                     .into();
                 transfer(&near, &far, 10_000);
                 transfer(&far, &near, 10_000);
@@ -103,14 +106,18 @@ fn connections_leave_the_kernel_and_return_through_the_broker() {
     });
 }
 
-/// Returns the connection's state after the peer's FIN was processed, as an adapter does it.
+/// Processes a FIN of the peer as an adapter does, and returns the connection's new state.
 fn with_fin(custody: &mut dyn Custody<Bytes>, bytes: &[u8]) -> Vec<u8> {
     let state = state_of(bytes).state;
-    custody.claim(Some(0), &state).expect("it was taken out");
-    let essentials = state.essentials().expect("it is open");
+    custody
+        .claim(Some(0), &state)
+        .expect("the connection has left the kernel");
+    let essentials = state.essentials().expect("an open connection");
     let flow = state.flow;
     let mut stack = Stack::new(Config::default(), 1);
-    let conn = stack.import(Time::ZERO, state).expect("its flow is free");
+    let conn = stack
+        .import(Time::ZERO, state)
+        .expect("the flow is not in use");
     let timestamps = essentials
         .timestamp
         .map(|echo| Timestamps { value: 1, echo });
@@ -134,7 +141,7 @@ fn with_fin(custody: &mut dyn Custody<Bytes>, bytes: &[u8]) -> Vec<u8> {
             payload: Pieces::default(),
         },
     );
-    assert!(stack.peer_closed(conn), "the FIN was taken in");
+    assert!(stack.peer_closed(conn), "the FIN is processed");
     Moved::new(custody.release(stack.export(Time::ZERO, conn))).to_bytes()
 }
 
@@ -142,11 +149,17 @@ fn an_end_of_stream_received_meanwhile_is_passed_to_the_kernel() {
     with_broker(|listeners, client, custody| {
         for listener in listeners {
             let (near, far) = connect(listener);
-            let (_, state) = client.take(near.as_fd()).expect("it leaves");
-            far.shutdown(Shutdown::Write).expect("it is open");
+            let (_, state) = client
+                .take(near.as_fd())
+                .expect("the connection leaves the kernel");
+            far.shutdown(Shutdown::Write)
+                .expect("the connection is open");
             let state = with_fin(custody, &state);
-            let mut near: TcpStream = client.give_back(&state).expect("it is back").into();
-            assert_eq!(near.read(&mut [0; 8]).expect("an end"), 0);
+            let mut near: TcpStream = client
+                .give_back(&state)
+                .expect("the connection returns")
+                .into();
+            assert_eq!(near.read(&mut [0; 8]).expect("the end of the stream"), 0);
             transfer(&near, &far, 10_000);
         }
     });
@@ -161,24 +174,28 @@ fn round(
     let (unread, state) = take_at_rest(client, near);
     let state = state_of(&state).state;
     let is_in = state.state;
-    custody.claim(Some(0), &state).expect("it was taken out");
+    custody
+        .claim(Some(0), &state)
+        .expect("the connection has left the kernel");
     let mut stack = Stack::new(Config::default(), 1);
-    let conn = stack.import(Time::ZERO, state).expect("its flow is free");
+    let conn = stack
+        .import(Time::ZERO, state)
+        .expect("the flow is not in use");
     let back = Moved::new(custody.release(stack.export(Time::ZERO, conn))).to_bytes();
     *near = client
         .give_back_unread(&unread, &back)
-        .expect("it is back")
+        .expect("the connection returns")
         .into();
     is_in
 }
 
-/// Waits until the peer's FIN has arrived, whatever data precedes it.
+/// Waits until the peer's FIN has arrived, even if there is unread data before it.
 fn wait_for_end(near: &TcpStream) {
     let mut ends = [PollFd::new(near, PollFlags::RDHUP)];
-    assert_eq!(poll(&mut ends, None).expect("it can be waited for"), 1);
+    assert_eq!(poll(&mut ends, None).expect("poll succeeds"), 1);
 }
 
-/// Tests empty and nearly empty queues; each end closes first once.
+/// Tests empty and nearly empty queues. Each of the two ends closes first once.
 fn half_closed_connections_leave_the_kernel_and_return() {
     with_broker(|listeners, client, custody| {
         let sizes = [0, 1, 5_000];
@@ -189,10 +206,12 @@ fn half_closed_connections_leave_the_kernel_and_return() {
             for near_closes in [true, false] {
                 let (mut near, far) = connect(listener);
                 let data: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
-                (&near).write_all(&data).expect("it fits");
-                (&far).write_all(&data).expect("it fits");
+                (&near).write_all(&data).expect("the send buffer has space");
+                (&far).write_all(&data).expect("the send buffer has space");
                 let closes = if near_closes { &near } else { &far };
-                closes.shutdown(Shutdown::Write).expect("it is open");
+                closes
+                    .shutdown(Shutdown::Write)
+                    .expect("the connection is open");
                 if !near_closes {
                     wait_for_end(&near);
                 }
@@ -210,14 +229,21 @@ fn half_closed_connections_leave_the_kernel_and_return() {
                 };
                 for mut end in [closed, open] {
                     let mut found = vec![0; size];
-                    end.read_exact(&mut found).expect("it arrives");
-                    assert!(found == data, "what arrives is what was sent");
+                    end.read_exact(&mut found).expect("the data arrives");
+                    assert!(found == data, "the data arrives unchanged");
                 }
-                { open }.read_to_end(&mut Vec::new()).expect("its end");
-                { open }.write_all(b"after the end").expect("it is open");
-                open.shutdown(Shutdown::Write).expect("it is open");
+                { open }
+                    .read_to_end(&mut Vec::new())
+                    .expect("the end of the stream");
+                { open }
+                    .write_all(b"after the end")
+                    .expect("the connection is open");
+                open.shutdown(Shutdown::Write)
+                    .expect("the connection is open");
                 let mut last = Vec::new();
-                { closed }.read_to_end(&mut last).expect("its end");
+                { closed }
+                    .read_to_end(&mut last)
+                    .expect("the end of the stream");
                 assert_eq!(last, b"after the end");
             }
         }
@@ -228,7 +254,7 @@ fn the_broker_refuses_what_does_not_belong_to_the_application() {
     with_broker(|listeners, client, custody| {
         let refused = |outcome: Result<(), BrokerError>| match outcome {
             Err(BrokerError::Refused(why)) => why,
-            other => panic!("it is to be refused: {other:?}"),
+            other => panic!("the broker does not refuse: {other:?}"),
         };
         let (near, far) = connect(&listeners[0]);
         let datagrams = UdpSocket::bind("127.0.0.1:0").expect("a free port");
@@ -239,48 +265,57 @@ fn the_broker_refuses_what_does_not_belong_to_the_application() {
         let why = refused(client.give_back(b"nothing").map(drop));
         assert!(why.contains("state"), "{why}");
 
-        // A modified state belongs to no connection.
-        let (_, taken) = client.take(near.as_fd()).expect("it leaves");
+        // A state that the application has modified is not that of the connection.
+        let (_, taken) = client
+            .take(near.as_fd())
+            .expect("the connection leaves the kernel");
         let mut changed = state_of(&taken);
         changed.state.receive_buffer = vec![Bytes::from_static(b"made up")];
         let why = refused(client.give_back(&changed.to_bytes()).map(drop));
         assert!(why.contains("not the one"), "{why}");
 
-        // While the adapter has the connection, and afterwards, the state with which it came is not valid.
+        // Once the adapter has claimed the connection, the state from before is no longer valid, also after the adapter releases it.
         let state = state_of(&taken).state;
-        custody.claim(Some(0), &state).expect("it was taken out");
+        custody
+            .claim(Some(0), &state)
+            .expect("the connection has left the kernel");
         let why = refused(client.give_back(&taken).map(drop));
         assert!(why.contains("the adapter has"), "{why}");
         let state = custody.release(state);
         let why = refused(client.give_back(&taken).map(drop));
         assert!(why.contains("not the one"), "{why}");
 
-        // No one else has the connection, and a connection that has come back cannot be given back again.
+        // The state that the adapter has released returns the connection to the kernel, but only once.
         let state = Moved::new(state).to_bytes();
-        let near: TcpStream = client.give_back(&state).expect("it is back").into();
+        let near: TcpStream = client
+            .give_back(&state)
+            .expect("the connection returns")
+            .into();
         let why = refused(client.give_back(&state).map(drop));
         assert!(why.contains("not handed over"), "{why}");
 
         // Loopback is not the adapter's interface.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let local = TcpStream::connect(listener.local_addr().expect("one")).expect("connected");
+        let local =
+            TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
         let why = refused(client.take(local.as_fd()).map(drop));
         assert!(why.contains("127.0.0.1"), "{why}");
-        // A connection to an address of the interface itself does not leave through the interface either.
-        let own = near.local_addr().expect("one").ip();
+        // A connection to an address of the interface itself does not use the interface either.
+        let own = near.local_addr().expect("an address").ip();
         let listener = TcpListener::bind((own, 0)).expect("a free port");
-        let local = TcpStream::connect(listener.local_addr().expect("one")).expect("connected");
+        let local =
+            TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
         let why = refused(client.take(local.as_fd()).map(drop));
         assert!(
             why.contains("does not go through the adapter's interface"),
             "{why}"
         );
-        transfer(&local, &listener.accept().expect("it is there").0, 10_000);
+        transfer(&local, &listener.accept().expect("a connection").0, 10_000);
         transfer(&near, &far, 10_000);
     });
 }
 
-/// A process with a socket in repair mode could bind it to an address at which others listen.
+/// A process could bind a socket in repair mode to an address at which another process listens.
 fn no_socket_of_an_application_is_ever_in_repair_mode() {
     with_broker(|listeners, client, _| {
         let (near, far) = connect(&listeners[0]);
@@ -288,7 +323,7 @@ fn no_socket_of_an_application_is_ever_in_repair_mode() {
         let is_done = AtomicBool::new(false);
         let repair = |socket: &TcpStream| {
             let value = option::<libc::c_int>(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_REPAIR);
-            value.expect("it is a socket")
+            value.expect("a socket")
         };
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -307,12 +342,14 @@ fn no_socket_of_an_application_is_ever_in_repair_mode() {
                 assert_eq!(repair(&near), 0);
                 let back = client
                     .give_back_unread(&unread, &state)
-                    .expect("it is back")
+                    .expect("the connection returns")
                     .into();
                 assert_eq!(repair(&back), 0);
                 *current.lock().expect("no panic") = back;
-                // A state without a connection and a wrong state are refused too.
-                client.give_back(&state).expect_err("it is back already");
+                // A state that the broker refuses leaves no socket in repair mode either.
+                client
+                    .give_back(&state)
+                    .expect_err("the connection has returned already");
             }
             is_done.store(true, Ordering::Relaxed);
         });
@@ -320,7 +357,7 @@ fn no_socket_of_an_application_is_ever_in_repair_mode() {
     });
 }
 
-/// The kernel considers the broker the owner of a socket that has come back.
+/// After a connection has returned, the kernel considers the broker the owner of its socket.
 fn a_returned_connection_may_leave_again() {
     with_broker(|listeners, client, _| {
         let (mut near, far) = connect(&listeners[1]);
@@ -328,14 +365,14 @@ fn a_returned_connection_may_leave_again() {
             let (unread, state) = take_at_rest(client, &near);
             near = client
                 .give_back_unread(&unread, &state)
-                .expect("it is back")
+                .expect("the connection returns")
                 .into();
         }
         transfer(&far, &near, 10_000);
     });
 }
 
-/// A client that connected before the broker serves is served first, perhaps before the programs are attached.
+/// The adapter connects before the broker serves, so the broker may answer it first, perhaps before the XDP programs are attached.
 fn an_adapter_that_waited_for_the_broker_gets_connections() {
     on_veth(1, || {
         with_far_listeners(|listeners| {
@@ -346,10 +383,12 @@ fn an_adapter_that_waited_for_the_broker_gets_connections() {
                 thread::scope(|scope| {
                     let opened = scope.spawn(|| open(folder.path()));
                     let _broker = Broker::start_at(socket, NEAR, None, 0).expect("XDP");
-                    let _adapter = opened.join().expect("it is let in");
-                    let mut client = BrokerClient::connect(&path).expect("it listens");
+                    let _adapter = opened.join().expect("the broker accepts the adapter");
+                    let mut client = BrokerClient::connect(&path).expect("the broker listens");
                     let (near, _far) = connect(&listeners[0]);
-                    client.take(near.as_fd()).expect("it leaves");
+                    client
+                        .take(near.as_fd())
+                        .expect("the connection leaves the kernel");
                 });
             }
         });

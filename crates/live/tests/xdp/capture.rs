@@ -1,4 +1,4 @@
-//! A lookup between the kernels of two namespaces: one connection is captured, the other is unaffected.
+//! A lookup between the kernels of two namespaces captures one connection; another connection is unaffected.
 
 use crate::frames::{flow_between, flow_of};
 use crate::links::{ATTACHED, child};
@@ -25,8 +25,8 @@ pub const ALL: &[(&str, fn())] = &[
 
 /// Returns the local and the remote address.
 fn ends(near: &TcpStream) -> (SocketAddr, SocketAddr) {
-    let local = near.local_addr().expect("it has one");
-    (local, near.peer_addr().expect("it has one"))
+    let local = near.local_addr().expect("an address");
+    (local, near.peer_addr().expect("an address"))
 }
 
 fn a_connection_is_captured_and_given_back_while_another_continues() {
@@ -62,15 +62,16 @@ fn a_connection_continues_when_the_process_that_captured_it_is_killed() {
                 assert_eq!(line, ATTACHED);
                 (&near)
                     .write_all(b"held back")
-                    .expect("the kernel takes it");
+                    .expect("the send buffer has space");
                 far.set_read_timeout(Some(Duration::from_millis(300)))
-                    .expect("a time");
+                    .expect("a valid timeout");
                 (&far).read(&mut [0; 9]).expect_err("nothing comes through");
-                child.kill().expect("it is there");
-                child.wait().expect("it is gone");
-                far.set_read_timeout(Some(PATIENCE)).expect("a time");
+                child.kill().expect("the child runs");
+                child.wait().expect("the child has ended");
+                far.set_read_timeout(Some(PATIENCE))
+                    .expect("a valid timeout");
                 let mut arrived = [0; 9];
-                (&far).read_exact(&mut arrived).expect("it arrives");
+                (&far).read_exact(&mut arrived).expect("the data arrives");
                 assert_eq!(&arrived, b"held back");
             });
         });
@@ -85,19 +86,20 @@ fn capture_one(listener: &TcpListener, lookup: &Lookup, port: &mut AfXdp) {
     transfer(&near, &far, 100_000);
     transfer(&far, &near, 100_000);
     let before = lookup.counters();
-    lookup.insert(&flow).expect("there is room");
+    lookup.insert(&flow).expect("the map has space");
 
-    // Data from the far end arrives at the port; data from the kernel does not leave.
+    // Data from the far end arrives at the port. The guard drops what the near kernel sends.
     (&far)
         .write_all(b"to the adapter")
-        .expect("the kernel takes it");
+        .expect("the send buffer has space");
     (&near)
         .write_all(b"held back")
-        .expect("the kernel takes it");
+        .expect("the send buffer has space");
     let start = Instant::now();
     let mut frames = Vec::new();
     loop {
-        port.receive(Time::ZERO, &mut frames).expect("it is there");
+        port.receive(Time::ZERO, &mut frames)
+            .expect("the interface exists");
         let guarded = lookup.counters().guarded > before.guarded;
         if guarded
             && frames
@@ -106,35 +108,39 @@ fn capture_one(listener: &TcpListener, lookup: &Lookup, port: &mut AfXdp) {
         {
             break;
         }
-        assert!(start.elapsed() < PATIENCE, "nothing is captured");
+        assert!(
+            start.elapsed() < PATIENCE,
+            "the port captures no data or the guard drops none"
+        );
         thread::yield_now();
     }
     transfer(&other_near, &other_far, 2_000_000);
     transfer(&other_far, &other_near, 2_000_000);
-    port.receive(Time::ZERO, &mut frames).expect("it is there");
+    port.receive(Time::ZERO, &mut frames)
+        .expect("the interface exists");
     assert!(
         frames.iter().all(|frame| flow_of(frame) == Some(flow)),
-        "no frame of another"
+        "the port receives frames of this connection only"
     );
     assert!(
         lookup.counters().passed > before.passed + 1_000,
-        "the other's frames passed"
+        "frames of the other connection pass"
     );
     for end in [&near, &far] {
-        end.set_nonblocking(true).expect("it can");
+        end.set_nonblocking(true).expect("a valid socket");
         let nothing = { end }
             .read(&mut [0; 100])
             .expect_err("nothing comes through");
         assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
-        end.set_nonblocking(false).expect("it can");
+        end.set_nonblocking(false).expect("a valid socket");
     }
 
-    // After it was given back, the connection continues: both kernels retransmit.
+    // The connection continues after it is returned to the kernel, because both kernels retransmit.
     assert!(lookup.remove(&flow).expect("no error"));
     let mut arrived = [0; 14];
-    (&near).read_exact(&mut arrived).expect("it arrives");
+    (&near).read_exact(&mut arrived).expect("the data arrives");
     assert_eq!(&arrived, b"to the adapter");
     let mut arrived = [0; 9];
-    (&far).read_exact(&mut arrived).expect("it arrives");
+    (&far).read_exact(&mut arrived).expect("the data arrives");
     assert_eq!(&arrived, b"held back");
 }

@@ -34,7 +34,7 @@ pub fn segment(flow: &Flow) -> Vec<u8> {
     packet(flow, TCP, &[], &tcp)
 }
 
-/// Returns a packet from the remote end; `options` are those of an IPv4 header, or IPv6 extension headers.
+/// Returns a packet from the remote end. `options` are the options of an IPv4 header, or IPv6 extension headers.
 pub fn packet(flow: &Flow, protocol: u8, options: &[u8], data: &[u8]) -> Vec<u8> {
     let mut frame = vec![2; ETHERNET_BYTES - 2];
     match (flow.remote.addr, flow.local.addr) {
@@ -53,14 +53,14 @@ pub fn packet(flow: &Flow, protocol: u8, options: &[u8], data: &[u8]) -> Vec<u8>
             frame.extend(source.octets());
             frame.extend(destination.octets());
         }
-        _ => panic!("both of one version"),
+        _ => panic!("the addresses have different IP versions"),
     }
     frame.extend(options);
     frame.extend(data);
     frame
 }
 
-/// Returns the flow of a received frame if it contains all headers: the IP length and the frame have space for a TCP header.
+/// Returns the flow of a received frame if both the frame and the length in the IP header are long enough for a TCP header.
 pub fn flow_of(frame: &[u8]) -> Option<Flow> {
     let (ethernet, packet) = frame.split_at_checked(ETHERNET_BYTES)?;
     let number = |bytes: &[u8]| u16::from_be_bytes([bytes[0], bytes[1]]);
@@ -74,7 +74,7 @@ pub fn flow_of(frame: &[u8]) -> Option<Flow> {
                     return None;
                 }
                 let (source, destination) = (&fixed[12..16], &fixed[16..20]);
-                let address = |bytes: &[u8]| <[u8; 4]>::try_from(bytes).expect("four").into();
+                let address = |bytes: &[u8]| <[u8; 4]>::try_from(bytes).expect("four bytes").into();
                 let length = usize::from(number(&fixed[2..])).checked_sub(header)?;
                 let tcp = packet.get(header..)?;
                 (address(source), address(destination), length, tcp)
@@ -84,7 +84,7 @@ pub fn flow_of(frame: &[u8]) -> Option<Flow> {
                 if fixed[0] >> 4 != 6 || fixed[6] != TCP {
                     return None;
                 }
-                let address = |bytes: &[u8]| <[u8; 16]>::try_from(bytes).expect("sixteen").into();
+                let address = |bytes: &[u8]| <[u8; 16]>::try_from(bytes).expect("16 bytes").into();
                 let length = usize::from(number(&fixed[4..]));
                 (
                     address(&fixed[8..24]),

@@ -10,17 +10,17 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// The end of a veth pair whose other end belongs to the guest's kernel.
+/// One end of a veth pair, whose other end belongs to the guest's kernel.
 const RELAY: &str = "vr";
-/// Maximum length of a frame with its virtual header, bytes.
+/// Maximum length of a frame with its virtio-net header, bytes.
 const LONGEST: usize = 70_000;
 const LONGEST_WAIT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
 };
 
-/// Runs `work` in a network namespace whose near interface is a TAP device. The guest is at the other end of a veth pair: virtual headers
-/// and frames are relayed unchanged between both.
+/// Runs `work` in a network namespace whose near interface is a TAP device. The guest's interface is one end of a veth pair. Threads relay frames
+/// with their virtio-net headers unchanged between the TAP device and the other end.
 pub fn on_tap(mtu: u16, work: impl FnOnce() + Send) {
     apart(|| {
         let pair = ["link", "add", RELAY, "type", "veth", "peer", "name", FAR];
@@ -44,7 +44,7 @@ pub fn on_tap(mtu: u16, work: impl FnOnce() + Send) {
     });
 }
 
-/// Relays frames. Frames that the other side does not accept are lost, as on a wire.
+/// Relays frames. Frames that the receiver does not accept are lost, as on a wire.
 fn relay(from: BorrowedFd<'_>, to: BorrowedFd<'_>, stop: &AtomicBool) {
     let mut buffer = vec![0; LONGEST];
     while !stop.load(Ordering::Relaxed) {
@@ -97,7 +97,7 @@ fn open_tap() -> io::Result<OwnedFd> {
     }
 }
 
-/// Opens a packet socket at the relay's end of the veth pair, with virtual headers in both directions.
+/// Opens a packet socket at the relay's end of the veth pair, with virtio-net headers in both directions.
 fn packet_socket() -> io::Result<OwnedFd> {
     const PACKET_IGNORE_OUTGOING: i32 = 23;
     let everything = (libc::ETH_P_ALL as u16).to_be();

@@ -1,4 +1,4 @@
-//! A broker with a user who takes as many resources as possible: other users are served as well as before.
+//! One user of the broker takes as many resources as possible. The broker serves other users as well as before.
 
 use crate::application::open;
 use crate::wire::{NEAR, on_veth};
@@ -50,7 +50,7 @@ fn with_broker(work: impl FnOnce(&Path) + Send) {
         let _broker = Broker::start(&path, NEAR, None).expect("XDP");
         let _adapter = open(folder.path());
         for (path, mode) in [(folder.path(), 0o755), (&*path, 0o666)] {
-            fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+            fs::set_permissions(path, Permissions::from_mode(mode)).expect("our own file");
         }
         work(&path);
     });
@@ -59,7 +59,7 @@ fn with_broker(work: impl FnOnce(&Path) + Send) {
 /// Makes this thread run as `user` from now on.
 fn become_user(user: u32) {
     let user = Uid::from_raw(user);
-    set_thread_res_uid(user, user, user).expect("root may");
+    set_thread_res_uid(user, user, user).expect("the test runs as root");
 }
 
 fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
@@ -73,34 +73,34 @@ fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
 }
 
 fn connect(path: &Path) -> UnixStream {
-    let stream = UnixStream::connect(path).expect("it listens");
-    messages::limit_waits(&stream, Duration::from_secs(30)).expect("it can");
+    let stream = UnixStream::connect(path).expect("the broker listens");
+    messages::limit_waits(&stream, Duration::from_secs(30)).expect("a valid timeout");
     stream
 }
 
 fn counter(path: &Path, name: &str) -> u64 {
-    let mut operator = BrokerClient::connect(path).expect("it listens");
-    operator.counters().expect("it is root")[name]
+    let mut operator = BrokerClient::connect(path).expect("the broker listens");
+    operator.counters().expect("root may read the counters")[name]
 }
 
 fn subscribe(path: &Path) -> UnixStream {
     let stream = connect(path);
-    messages::send(&stream, SUBSCRIBE, &[], &[]).expect("there is room");
+    messages::send(&stream, SUBSCRIBE, &[], &[]).expect("the socket has space");
     stream
 }
 
-/// Asks where connections are until `applications` applications are known.
+/// Asks the broker where connections are until it knows this number of applications.
 fn places(path: &Path, applications: usize) -> Vec<ApplicationPlaces> {
-    let mut client = BrokerClient::connect(path).expect("it listens");
+    let mut client = BrokerClient::connect(path).expect("the broker listens");
     loop {
-        let told = client.places().expect("it answers");
+        let told = client.places().expect("the broker answers");
         if told.len() >= applications {
             return told;
         }
     }
 }
 
-/// Answers each question until the broker is gone, or has closed the connection.
+/// Answers each question until the broker closes the connection.
 fn answer(stream: &UnixStream) {
     while let Ok(Some(_)) = messages::receive(stream) {
         if messages::send(stream, DONE, br#"{"places":[]}"#, &[]).is_err() {
@@ -110,9 +110,9 @@ fn answer(stream: &UnixStream) {
 }
 
 fn ask_often(path: &Path, times: u32) {
-    let mut client = BrokerClient::connect(path).expect("it listens");
+    let mut client = BrokerClient::connect(path).expect("the broker listens");
     for _ in 0..times {
-        client.adapter().expect("it answers");
+        client.adapter().expect("the broker answers");
     }
 }
 
@@ -127,10 +127,10 @@ fn unfinished_messages_use_no_more_memory_than_the_limit_of_their_user() {
             as_user(HOSTILE, || (0..40).map(|_| connect(path)).collect());
         let (piece, mut taken) = (vec![0; 1 << 20], 0);
         for client in &clients {
-            (&*client).write_all(&header).expect("there is room");
-            client.set_nonblocking(true).expect("it can");
+            (&*client).write_all(&header).expect("the socket has space");
+            client.set_nonblocking(true).expect("a valid socket");
         }
-        // All but the last byte of one message, and as much of the others as the sockets hold.
+        // Sends all but the last byte of one message, and as much of the others as the socket buffers take.
         let mut begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(500) {
             for client in &clients {
@@ -148,19 +148,24 @@ fn unfinished_messages_use_no_more_memory_than_the_limit_of_their_user() {
             }
             thread::sleep(Duration::from_millis(1));
         }
-        assert!(counter(path, "bytes_of_user") > 0, "the others wait");
-        // Another user's message of that size is read, and refused because of its content.
+        assert!(
+            counter(path, "bytes_of_user") > 0,
+            "the broker stops reading the other messages"
+        );
+        // The broker reads another user's message of that size, and refuses it only because of its content.
         as_user(OTHER, || {
             let client = connect(path);
             let state = vec![0; MOST_STATE_BYTES];
-            messages::send(&client, GIVE_BACK, &state, &[]).expect("it is read");
-            let refused = messages::receive(&client).expect("whole").expect("there");
+            messages::send(&client, GIVE_BACK, &state, &[]).expect("the broker reads the message");
+            let refused = messages::receive(&client)
+                .expect("a whole message")
+                .expect("an answer");
             assert_eq!(refused.kind, REFUSED);
             let why = String::from_utf8_lossy(&refused.body);
             assert!(why.contains("format version"), "{why}");
             ask_often(path, 100);
         });
-        // A client that sends further bytes one by one is disconnected all the same.
+        // The broker also disconnects clients that keep sending single bytes.
         while counter(path, "late_message") == 0 {
             for client in &clients {
                 let _ = (&*client).write(&[0]);
@@ -180,28 +185,28 @@ fn applications_that_do_not_answer_are_reported_and_skipped() {
         thread::scope(|scope| {
             scope.spawn(|| answer(&good));
             scope.spawn(|| {
-                let question = messages::receive(&drips).expect("it is asked");
+                let question = messages::receive(&drips).expect("a question");
                 assert!(question.is_some());
                 let header = [DONE.to_ne_bytes(), (1u32 << 20).to_ne_bytes()].concat();
                 let write = |bytes: &[u8]| (&drips).write_all(bytes).is_ok();
                 assert!(write(&header));
-                // Until the broker closes the connection.
+                // Sends single bytes until the broker closes the connection.
                 while write(b" ") {
                     thread::sleep(Duration::from_millis(50));
                 }
             });
-            // While the broker waits for the hostile user, it answers others.
+            // While the broker waits for the hostile user's application, it answers other users.
             scope.spawn(|| {
                 become_user(OTHER);
                 while !ends.load(Ordering::Relaxed) {
-                    // At the moment when the broker asks all applications, it may be asking this one for the other client.
+                    // The broker may be asking this application on behalf of the other client, which asks for all applications.
                     match places(path, 1)[0].silent.as_deref() {
                         None => drop(asked.fetch_add(1, Ordering::Relaxed)),
                         Some(why) => assert_eq!(why, "another client is asking it"),
                     }
                 }
             });
-            // The hostile application is asked only once, so the broker has to know the other one by then.
+            // The broker asks the hostile application only once, so it must know the other application before.
             while asked.load(Ordering::Relaxed) == 0 {
                 thread::yield_now();
             }
@@ -219,7 +224,11 @@ fn applications_that_do_not_answer_are_reported_and_skipped() {
             assert!(asked.load(Ordering::Relaxed) > before);
             assert_eq!(counter(path, "bad_answer"), 1);
             let again = places(path, 1);
-            assert_eq!(again.len(), 1, "it is not asked again: {again:?}");
+            assert_eq!(
+                again.len(),
+                1,
+                "the broker does not ask the hostile application again: {again:?}"
+            );
             let _ = good.shutdown(Shutdown::Both);
         });
     });
@@ -253,17 +262,17 @@ fn clients_and_subscriptions_of_a_user_are_bounded() {
     with_broker(|path| {
         let is_alone = |mut stream: &UnixStream| matches!(stream.read(&mut [0; 1]), Ok(0));
         let clients: Vec<_> = as_user(HOSTILE, || (0..300).map(|_| connect(path)).collect());
-        assert!(is_alone(&clients[299]), "one too many");
+        assert!(is_alone(&clients[299]), "the last client exceeds the limit");
         as_user(OTHER, || ask_often(path, 10));
         drop(clients);
         assert!(counter(path, "clients_of_user") >= 44);
         as_user(HOSTILE, || {
-            // This process has as many connections as a user may have.
+            // All subscriptions come from this process, which exceeds its limit with the last one.
             let subscriptions: Vec<_> = (0..5).map(|_| subscribe(path)).collect();
             let alone = subscriptions.iter().filter(|stream| {
                 stream
                     .set_read_timeout(Some(Duration::from_millis(500)))
-                    .expect("it can");
+                    .expect("a valid timeout");
                 is_alone(stream)
             });
             assert_eq!(alone.count(), 1);

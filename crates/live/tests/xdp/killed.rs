@@ -1,4 +1,4 @@
-//! The fate of connections when their adapter or its broker is killed.
+//! What happens to connections when their adapter or its broker is killed.
 
 use crate::application::{attach_with, open, serve};
 use crate::peers::{PATIENCE, with_far_listeners};
@@ -49,13 +49,13 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// Environment variable of a child, with its role and the folder of its sockets.
+/// Environment variable that tells a child process its role and the folder of its sockets.
 const CHILD: &str = "BATON_TEST_KILLED_CHILD";
 const READY: &str = "ready";
-/// Role of an adapter whose packets are lost.
+/// Role of an adapter that loses all packets that it sends.
 const MUTE: &str = "mute";
 
-/// In a child that a test has started, runs a broker or an adapter until it is killed. Returns immediately in any other process.
+/// In a child process that a test has started, runs a broker or an adapter until the process is killed. Returns immediately in any other process.
 pub fn serve_parent() {
     let Some(line) = std::env::var_os(CHILD) else {
         return;
@@ -88,26 +88,29 @@ pub fn serve_parent() {
     std::process::exit(0);
 }
 
-/// A process that is killed when this is dropped, if not before.
+/// A child process, which is killed when this is dropped at the latest.
 struct Killed(Child);
 
 impl Killed {
     fn start(role: &str, folder: &Path) -> Self {
-        let mut command = Command::new(std::env::current_exe().expect("it has a path"));
+        let mut command = Command::new(std::env::current_exe().expect("the program's path"));
         command.env(CHILD, format!("{role} {}", folder.display()));
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a child process");
         let mut line = String::new();
         let output = child.stdout.take().expect("a pipe");
         BufReader::new(output)
             .read_line(&mut line)
-            .expect("it speaks");
+            .expect("the child prints a line");
         assert_eq!(line.trim(), READY);
         Self(child)
     }
 
     fn kill(&mut self) {
-        self.0.kill().expect("it is there");
-        self.0.wait().expect("it is gone");
+        self.0.kill().expect("the child runs");
+        self.0.wait().expect("the child has ended");
     }
 }
 
@@ -118,7 +121,7 @@ impl Drop for Killed {
     }
 }
 
-/// Runs `work` with a broker at the near end of the cable, and listeners at the far end.
+/// Runs `work` with a broker at the near end of the veth pair, and listeners at the far end.
 fn with_broker(work: impl FnOnce(&Broker, &[TcpListener], &Path) + Send) {
     on_veth(1, || {
         with_far_listeners(|listeners| {
@@ -129,17 +132,18 @@ fn with_broker(work: impl FnOnce(&Broker, &[TcpListener], &Path) + Send) {
     });
 }
 
-/// Attaches an application whose connections all go to the adapter at the first write.
+/// Attaches an application, all of whose connections move to the adapter at their first write.
 fn attach(folder: &Path) -> Adapter {
     attach_with(folder, DriverConfig::default(), Threshold { enqueues: 1 })
 }
 
 /// Returns both ends of a connection that starts in the kernel.
 fn connect(adapter: &Adapter, listener: &TcpListener) -> (TcpStream, std::net::TcpStream) {
-    let near = TcpStream::connect(adapter, listener.local_addr().expect("it has one"));
-    let (far, _) = listener.accept().expect("it comes");
-    far.set_read_timeout(Some(PATIENCE)).expect("a time");
-    (near.expect("it is open"), far)
+    let near = TcpStream::connect(adapter, listener.local_addr().expect("an address"));
+    let (far, _) = listener.accept().expect("a connection");
+    far.set_read_timeout(Some(PATIENCE))
+        .expect("a valid timeout");
+    (near.expect("a connection"), far)
 }
 
 /// Checks that bytes arrive correctly in both directions.
@@ -148,13 +152,13 @@ fn exchange(mut near: &TcpStream, mut far: &std::net::TcpStream, number: usize) 
         .map(|at| (at * 7 + number) as u8)
         .collect();
     let mut arrived = vec![0; data.len()];
-    near.write_all(&data).expect("it is open");
-    far.read_exact(&mut arrived).expect("it arrives");
-    assert!(arrived == data, "what arrives is what was sent");
+    near.write_all(&data).expect("the connection is open");
+    far.read_exact(&mut arrived).expect("the data arrives");
+    assert!(arrived == data, "the data arrives unchanged");
     arrived.fill(0);
-    far.write_all(&data).expect("it is open");
-    near.read_exact(&mut arrived).expect("it arrives");
-    assert!(arrived == data, "what arrives is what was sent");
+    far.write_all(&data).expect("the connection is open");
+    near.read_exact(&mut arrived).expect("the data arrives");
+    assert!(arrived == data, "the data arrives unchanged");
 }
 
 /// Waits for a condition that must become true.
@@ -177,19 +181,21 @@ fn moved(adapter: &Adapter) -> (usize, u64, u64) {
             stats.recovered,
         )
     };
-    adapter.with_kernel(of).expect("it is beside the kernel")
+    adapter
+        .with_kernel(of)
+        .expect("an adapter beside the kernel")
 }
 
 /// Returns a counter of the adapter.
 fn counter(folder: &Path, name: &str) -> u64 {
-    let text = ask(&folder.join("control"), "an adapter").expect("it answers");
+    let text = ask(&folder.join("control"), "an adapter").expect("the adapter answers");
     let snapshot: Snapshot = serde_json::from_slice(&text).expect("a snapshot");
     snapshot.counters[name]
 }
 
 fn killed_notice(broker: &Broker) -> (usize, usize, usize) {
     let mut found = None;
-    until("the broker tells of the end", || {
+    until("the broker reports that the adapter has ended", || {
         while let Some(notice) = broker.poll_notice() {
             if let BrokerNotice::Killed {
                 complete,
@@ -203,7 +209,7 @@ fn killed_notice(broker: &Broker) -> (usize, usize, usize) {
         }
         found.is_some()
     });
-    found.expect("it was found")
+    found.expect("a notice")
 }
 
 fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
@@ -215,20 +221,20 @@ fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
             .map(|number| connect(&adapter, &listeners[number % listeners.len()]))
             .collect();
         for round in 1..=3_u64 {
-            // A connection that goes to the adapter before the reply has arrived may be counted a moment later.
+            // A connection that moves to the adapter before the reply has arrived may be counted a moment later.
             let on_adapter = || {
                 for (number, (near, far)) in pairs.iter().enumerate() {
                     exchange(near, far, number);
                 }
                 moved(&adapter).0 == CONNECTIONS
             };
-            until("all go to the adapter", on_adapter);
-            // The adapter answers after the turn in which it has delivered the last bytes.
+            until("all connections move to the adapter", on_adapter);
+            // The adapter answers the question only after it has delivered the last bytes.
             counter(folder, "captured.flows");
             process.kill();
             let (complete, moving, reset) = killed_notice(broker);
             assert_eq!((complete, moving, reset), (CONNECTIONS, 0, 0));
-            until("all go on", || {
+            until("all connections continue in the kernel", || {
                 moved(&adapter).2 == round * CONNECTIONS as u64
             });
             for (number, (near, far)) in pairs.iter().enumerate() {
@@ -236,7 +242,7 @@ fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
             }
             process = Killed::start("adapter", folder);
         }
-        until("no flow is left", || {
+        until("the broker reports nothing more", || {
             moved(&adapter).0 > 0 || broker.poll_notice().is_none()
         });
     });
@@ -254,41 +260,45 @@ fn a_short_answer_in_flight_outlives_a_killed_adapter() {
             .flat_map(|listener| lens.map(|len| (len, connect(&adapter, listener))))
             .collect();
         for (_, (near, far)) in &mut pairs {
-            // With this write the connection goes to the adapter, and no data is left unacknowledged.
-            near.write_all(b"!").expect("it is open");
+            // With this write the connection moves to the adapter, and then all its data is acknowledged.
+            near.write_all(b"!").expect("the connection is open");
             far.read_exact(&mut [0]).expect("the kernel has sent it");
         }
-        until("all go to the adapter", || moved(&adapter).0 == pairs.len());
+        until("all connections move to the adapter", || {
+            moved(&adapter).0 == pairs.len()
+        });
         let data: Vec<u8> = (0..20_000).map(|at| byte_at(at, 1)).collect();
         for (len, (near, _)) in &mut pairs {
             let (first, rest) = data[..*len].split_at(*len / 3);
-            near.write_all(first).expect("there is room");
-            near.write_all(rest).expect("there is room");
+            near.write_all(first).expect("the send buffer has space");
+            near.write_all(rest).expect("the send buffer has space");
         }
         let written: usize = 2 * lens.iter().sum::<usize>();
-        until("the adapter has it", || {
+        until("the adapter has sent all data", || {
             counter(folder, "adapter.sent_bytes") == written as u64
         });
         process.kill();
         let short = lens.iter().filter(|len| **len <= longest).count();
         let (long, short) = (2 * (lens.len() - short), 2 * short);
         assert_eq!(killed_notice(broker), (short, 0, long));
-        until("those go on", || moved(&adapter).2 == short as u64);
+        until("connections with few bytes in flight continue", || {
+            moved(&adapter).2 == short as u64
+        });
         for (number, (len, (mut near, mut far))) in pairs.into_iter().enumerate() {
             if len > longest {
-                let lost = near.read(&mut [0]).expect_err("it is reset");
+                let lost = near.read(&mut [0]).expect_err("a reset");
                 assert_eq!(lost.kind(), ErrorKind::ConnectionReset);
                 continue;
             }
             let mut arrived = vec![0; len];
-            far.read_exact(&mut arrived).expect("it arrives");
-            assert!(arrived == data[..len], "what arrives is what was sent");
+            far.read_exact(&mut arrived).expect("the data arrives");
+            assert!(arrived == data[..len], "the data arrives unchanged");
             exchange(&near, &far, number);
         }
     });
 }
 
-/// Sends a stream of known bytes in pieces until it fails, with pauses that leave some connections idle.
+/// Sends a stream of known bytes in pieces until an error or the end of the time, and pauses on some connections so that they are sometimes idle.
 fn send_known(mut near: &TcpStream, seed: usize) -> std::io::Result<usize> {
     let mut sent = 0;
     let start = Instant::now();
@@ -299,7 +309,7 @@ fn send_known(mut near: &TcpStream, seed: usize) -> std::io::Result<usize> {
         sent += len;
         let mut back = vec![0; len];
         near.read_exact(&mut back)?;
-        assert!(back == data, "what comes back is what was sent");
+        assert!(back == data, "the echo equals what was sent");
         if seed.is_multiple_of(3) {
             thread::sleep(Duration::from_millis(2));
         }
@@ -323,7 +333,7 @@ fn echo_known(mut far: &std::net::TcpStream, seed: usize) -> std::io::Result<usi
             .iter()
             .enumerate()
             .all(|(offset, byte)| *byte == byte_at(at + offset, seed));
-        assert!(is_right, "what arrives is what was sent, at {at}");
+        assert!(is_right, "the data arrives unchanged, at {at}");
         at += len;
         far.write_all(&buffer[..len])?;
     }
@@ -340,7 +350,10 @@ fn busy_connections_of_a_killed_adapter_stay_correct_or_are_reset() {
         let is_reset = |error: std::io::Error| {
             let kind = error.kind();
             let reset = matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
-            assert!(reset, "it goes on or is reset, at once: {error}");
+            assert!(
+                reset,
+                "the connection continues or is reset at once: {error}"
+            );
         };
         thread::scope(|scope| {
             for (seed, (near, far)) in pairs.into_iter().enumerate() {
@@ -371,7 +384,7 @@ fn connections_continue_when_the_broker_is_killed() {
             let _process = Killed::start("adapter", folder);
             let adapter = attach(folder);
             let (near, far) = connect(&adapter, &listeners[0]);
-            until("it goes to the adapter", || {
+            until("the connection moves to the adapter", || {
                 exchange(&near, &far, 1);
                 moved(&adapter).0 == 1
             });
@@ -386,12 +399,12 @@ fn connections_continue_when_the_broker_is_killed() {
             }
             assert_eq!(moved(&adapter).0, 1);
             let gone = BrokerClient::connect(&folder.join("broker"));
-            assert!(gone.is_err(), "nobody is there to take it back");
+            assert!(gone.is_err(), "no broker listens");
         });
     });
 }
 
-/// Connections on an adapter, and the process of its broker.
+/// Connections on an adapter, with the processes of the adapter and its broker.
 struct Served {
     adapter: Adapter,
     pairs: Vec<(TcpStream, std::net::TcpStream)>,
@@ -415,13 +428,13 @@ impl Served {
         }
     }
 
-    /// Opens `count` more connections, all of which go to the adapter.
+    /// Opens `count` more connections and waits until all connections are on the adapter.
     fn more(&mut self, listeners: &[TcpListener], count: usize) {
         for number in 0..count {
             let pair = connect(&self.adapter, &listeners[number % listeners.len()]);
             self.pairs.push(pair);
         }
-        until("all go to the adapter", || {
+        until("all connections move to the adapter", || {
             self.exchange();
             moved(&self.adapter).0 == self.pairs.len()
         });
@@ -443,7 +456,7 @@ fn without_broker(work: impl FnOnce(&[TcpListener], &Path) + Send) {
     });
 }
 
-/// Brokers are killed one after another; then the adapter is killed, while its connections are idle.
+/// Kills one broker after another, and then the adapter while its connections are idle.
 fn the_next_broker_takes_over_an_adapter_with_its_connections() {
     const CONNECTIONS: usize = 40;
     without_broker(|listeners, folder| {
@@ -453,16 +466,17 @@ fn the_next_broker_takes_over_an_adapter_with_its_connections() {
         served.exchange();
         served.broker = Killed::start("broker", folder);
         served.exchange();
-        // Existing connections stay, and more are added.
+        // Existing connections stay on the adapter, and more move to it.
         served.more(listeners, CONNECTIONS);
         served.broker.kill();
-        let third = Broker::start(&folder.join("broker"), NEAR, None).expect("it comes back");
+        let third =
+            Broker::start(&folder.join("broker"), NEAR, None).expect("the next broker starts");
         assert_eq!(adopted_notice(&third), 2 * CONNECTIONS);
         served.more(listeners, CONNECTIONS);
         counter(folder, "captured.flows");
         served.process.kill();
         assert_eq!(killed_notice(&third), (3 * CONNECTIONS, 0, 0));
-        until("all go on", || {
+        until("all connections continue in the kernel", || {
             moved(&served.adapter).2 == 3 * CONNECTIONS as u64
         });
         served.exchange();
@@ -476,10 +490,11 @@ fn connections_return_through_a_broker_that_did_not_take_them() {
         let mut served = Served::start(folder);
         served.more(listeners, 20);
         served.broker.kill();
-        let next = Broker::start(&folder.join("broker"), NEAR, None).expect("it comes back");
+        let next =
+            Broker::start(&folder.join("broker"), NEAR, None).expect("the next broker starts");
         // The application does not know the new broker yet.
         next.restore_all();
-        until("all go back", || {
+        until("all connections return to the kernel", || {
             served.exchange();
             moved(&served.adapter).0 == 0
         });
@@ -490,18 +505,21 @@ fn connections_return_through_a_broker_that_did_not_take_them() {
 
 fn adopted_notice(broker: &Broker) -> usize {
     let mut found = None;
-    until("the broker tells of the adapter", || {
-        while let Some(notice) = broker.poll_notice() {
-            if let BrokerNotice::Adopted { connections, .. } = notice {
-                found = Some(connections);
+    until(
+        "the broker reports that it has taken over the adapter",
+        || {
+            while let Some(notice) = broker.poll_notice() {
+                if let BrokerNotice::Adopted { connections, .. } = notice {
+                    found = Some(connections);
+                }
             }
-        }
-        found.is_some()
-    });
-    found.expect("it was found")
+            found.is_some()
+        },
+    );
+    found.expect("a notice")
 }
 
-/// The next broker finds the interface free, and no previous connections.
+/// The next broker can use the interface, but knows no previous connections.
 fn connections_of_an_adapter_killed_without_a_broker_are_reset() {
     without_broker(|listeners, folder| {
         let mut served = Served::start(folder);
@@ -511,7 +529,7 @@ fn connections_of_an_adapter_killed_without_a_broker_are_reset() {
         served.broker = Killed::start("broker", folder);
         served.process = Killed::start("adapter", folder);
         for (near, _) in served.pairs.drain(..) {
-            let lost = (&near).read(&mut [0; 1]).expect_err("it is lost");
+            let lost = (&near).read(&mut [0; 1]).expect_err("a reset");
             assert_eq!(lost.kind(), ErrorKind::ConnectionReset);
         }
         served.more(listeners, 2);

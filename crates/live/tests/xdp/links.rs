@@ -1,4 +1,4 @@
-//! How programs are attached, and that none of them remains.
+//! How XDP programs and guards are attached to an interface, and that none remains afterwards.
 
 use crate::frames::flow_between;
 use crate::wire::{NEAR, on_veth, run};
@@ -44,11 +44,12 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// Environment variable of a child, with the kind of guard, and optionally the endpoints of a flow to capture.
+/// Environment variable that tells a child process which kind of guard to attach, and optionally the endpoints of a flow to capture.
 const CHILD: &str = "BATON_TEST_XDP_CHILD";
 pub const ATTACHED: &str = "attached";
 
-/// In a child that a test has started, attaches everything, reports this, and waits. Returns immediately in any other process.
+/// In a child process that a test has started, attaches the XDP program and the guard, reports this, and waits. Returns immediately in any other
+/// process.
 pub fn serve_parent() {
     let Some(line) = std::env::var_os(CHILD) else {
         return;
@@ -65,7 +66,9 @@ pub fn serve_parent() {
         };
         let lookup = Lookup::attach(NEAR, config)?;
         let port = AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup)?;
-        let ends: Vec<SocketAddr> = words.map(|word| word.parse().expect("an end")).collect();
+        let ends: Vec<SocketAddr> = words
+            .map(|word| word.parse().expect("an address"))
+            .collect();
         if let [local, remote] = ends[..] {
             lookup.insert(&flow_between(local, remote))?;
         }
@@ -74,7 +77,7 @@ pub fn serve_parent() {
     match attach() {
         Ok(_kept) => {
             println!("{ATTACHED}");
-            // Until the parent closes its end.
+            // Waits until the parent closes its end of the pipe.
             let _ = std::io::stdin().read(&mut [0]);
         }
         Err(error) => println!("{}", error.to_string().replace('\n', " | ")),
@@ -82,9 +85,9 @@ pub fn serve_parent() {
     std::process::exit(0);
 }
 
-/// Starts this program as a child, with the command `before` in front and `line` as its task; returns the first line that it prints.
+/// Starts this program as a child process by the command `before`, with `line` as its task. Returns the process and the first line that it prints.
 pub fn child(before: &[&str], line: &str) -> (Child, String) {
-    let this = std::env::current_exe().expect("it has a path");
+    let this = std::env::current_exe().expect("the program's path");
     let mut words = before
         .iter()
         .map(std::ffi::OsStr::new)
@@ -92,22 +95,22 @@ pub fn child(before: &[&str], line: &str) -> (Child, String) {
     let mut command = Command::new(words.next().expect("a program"));
     command.args(words).env(CHILD, line);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("it starts");
+    let mut child = command.spawn().expect("a child process");
     let mut line = String::new();
     let output = child.stdout.as_mut().expect("a pipe");
     BufReader::new(output)
         .read_line(&mut line)
-        .expect("it speaks");
+        .expect("the child prints a line");
     (child, line.trim().to_owned())
 }
 
-/// Returns whether a program sees the interface's received packets, and how many programs see its sent packets.
+/// Returns whether an XDP program is attached to the interface, and how many programs are attached to its egress.
 fn programs() -> (bool, u32) {
     let link = run("ip", &["-d", "link", "show", "dev", NEAR]);
     (link.contains("prog/xdp"), egress_programs())
 }
 
-/// Returns the number of programs that see sent packets (BPF_PROG_QUERY).
+/// Returns the number of programs that are attached to the interface's egress (BPF_PROG_QUERY).
 #[allow(unsafe_code)]
 fn egress_programs() -> u32 {
     #[repr(C)]
@@ -133,7 +136,7 @@ fn egress_programs() -> u32 {
     );
     let index = rustix::net::netdevice::name_to_index(socket.expect("a socket"), NEAR);
     let mut query = Query {
-        interface: index.expect("the interface is there"),
+        interface: index.expect("the interface exists"),
         attach_type: 47,
         ..Query::default()
     };
@@ -149,15 +152,18 @@ fn links_disappear_with_a_killed_process() {
         let (mut child, line) = child(&["env"], "tcx");
         assert_eq!(line, ATTACHED);
         assert_eq!(programs(), (true, 1));
-        child.kill().expect("it is there");
-        child.wait().expect("it is gone");
+        child.kill().expect("the child runs");
+        child.wait().expect("the child has ended");
         // The kernel cleans up asynchronously.
         let start = Instant::now();
         while programs() != (false, 0) {
-            assert!(start.elapsed() < Duration::from_secs(30), "they stay");
+            assert!(
+                start.elapsed() < Duration::from_secs(30),
+                "the programs stay attached"
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
-        // The next lookup finds everything free.
+        // Another lookup can use the interface again.
         let lookup = Lookup::attach(NEAR, LookupConfig::default()).expect("it attaches");
         AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup).expect("a socket");
         drop(lookup);
@@ -181,11 +187,11 @@ fn a_guard_left_behind_is_taken_over_and_removed() {
         assert_eq!(filters(), 0);
         let (mut child, line) = child(&["env"], "clsact");
         assert_eq!(line, ATTACHED);
-        child.kill().expect("it is there");
-        child.wait().expect("it is gone");
-        assert_eq!(filters(), 1, "nobody takes it away");
+        child.kill().expect("the child runs");
+        child.wait().expect("the child has ended");
+        assert_eq!(filters(), 1, "the filter outlives the process");
         let lookup = Lookup::attach(NEAR, config).expect("it attaches");
-        assert_eq!(filters(), 1, "it is taken over");
+        assert_eq!(filters(), 1, "the lookup takes the filter over");
         drop(lookup);
         assert_eq!(filters(), 0);
     });
@@ -196,14 +202,16 @@ fn a_second_program_is_refused_with_a_reason() {
         for first in [Mode::Native, Mode::Generic] {
             let _first = Steering::of_everything(NEAR, Some(first)).expect("it attaches");
             for second in [None, Some(Mode::Native), Some(Mode::Generic)] {
-                let refused = Steering::of_everything(NEAR, second).expect_err("occupied");
+                let refused =
+                    Steering::of_everything(NEAR, second).expect_err("the interface is in use");
                 assert!(
                     matches!(&refused, XdpError::Occupied(name) if name == NEAR),
                     "{first} and {second:?}: {refused}"
                 );
             }
         }
-        let _port = AfXdp::open(NEAR, &AfXdpConfig::default()).expect("all is free again");
+        let _port =
+            AfXdp::open(NEAR, &AfXdpConfig::default()).expect("the interface is free again");
     });
 }
 
@@ -220,7 +228,7 @@ fn the_mode_is_native_unless_another_is_requested() {
             };
             let port = AfXdp::open(NEAR, &config).expect("it opens");
             assert_eq!(port.mode(), expected);
-            assert!(!port.is_zero_copy(), "veth cannot");
+            assert!(!port.is_zero_copy(), "veth does not support zero copy");
             let shown = run("ip", &["-d", "link", "show", "dev", NEAR]);
             let word = match expected {
                 Mode::Native => " xdp ",
@@ -259,13 +267,15 @@ fn missing_permissions_and_interfaces_are_named() {
             line.contains("CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW"),
             "{line}"
         );
-        child.wait().expect("it is gone");
-        let absent = AfXdp::open("nowhere0", &AfXdpConfig::default()).expect_err("absent");
+        child.wait().expect("the child has ended");
+        let absent =
+            AfXdp::open("nowhere0", &AfXdpConfig::default()).expect_err("no such interface");
         assert!(
             absent.to_string().contains("no interface nowhere0"),
             "{absent}"
         );
-        let loopback = AfXdp::open("lo", &AfXdpConfig::default()).expect_err("no Ethernet");
+        let loopback =
+            AfXdp::open("lo", &AfXdpConfig::default()).expect_err("not an Ethernet interface");
         assert!(
             loopback.to_string().contains("not an Ethernet interface"),
             "{loopback}"
@@ -284,8 +294,8 @@ fn three_capabilities_are_enough() {
         let before = [&["setpriv"], &user[..], &[&inherited, &ambient]].concat();
         let (mut child, line) = child(&before, "tcx");
         assert_eq!(line, ATTACHED);
-        child.kill().expect("it is there");
-        child.wait().expect("it is gone");
+        child.kill().expect("the child runs");
+        child.wait().expect("the child has ended");
     });
 }
 
@@ -296,7 +306,7 @@ fn frames_that_are_too_long_are_refused_before_anything_is_attached() {
             mode: Some(Mode::Generic),
             ..AfXdpConfig::default()
         };
-        let refused = AfXdp::open(NEAR, &config).expect_err("too long");
+        let refused = AfXdp::open(NEAR, &config).expect_err("frames that are too long");
         let text = refused.to_string();
         assert!(
             text.contains("its MTU is 9000, expected at most 3822"),
@@ -304,6 +314,6 @@ fn frames_that_are_too_long_are_refused_before_anything_is_attached() {
         );
         assert_eq!(programs(), (false, 0));
         run("ip", &["link", "set", NEAR, "mtu", "3822"]);
-        AfXdp::open(NEAR, &config).expect("it fits");
+        AfXdp::open(NEAR, &config).expect("the largest MTU");
     });
 }

@@ -1,4 +1,4 @@
-//! The programs of a lookup on single frames, run by the kernel without a network (BPF_PROG_TEST_RUN).
+//! The XDP program and the guard of a lookup on single frames. The kernel runs them without a network (BPF_PROG_TEST_RUN).
 
 use crate::frames::{flow, flow_of, packet, segment};
 use crate::wire::{NEAR, on_veth};
@@ -47,7 +47,7 @@ fn with_flows(flows: &[Flow], work: impl FnOnce(&Lookup) + Send) {
         let lookup = Lookup::attach(NEAR, LookupConfig::default()).expect("it attaches");
         let _port = AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup).expect("a socket");
         for flow in flows {
-            lookup.insert(flow).expect("there is room");
+            lookup.insert(flow).expect("the map has space");
         }
         work(&lookup);
     });
@@ -85,7 +85,7 @@ fn frames_of_a_flow_are_redirected_and_others_pass() {
         let before = lookup.counters();
         for flow in [ipv4(), ipv6()] {
             assert_eq!(received(lookup, &segment(&flow)), Verdict::Redirected);
-            lookup.hold(&flow).expect("it is there");
+            lookup.hold(&flow).expect("the map contains the flow");
             assert_eq!(received(lookup, &segment(&flow)), Verdict::Dropped);
             for other in like(&flow) {
                 assert_eq!(
@@ -107,7 +107,7 @@ fn frames_of_a_flow_are_redirected_and_others_pass() {
     });
 }
 
-/// Returns frames of these flows that are not complete, plain TCP segments, with descriptions.
+/// Returns frames that resemble frames of these flows but are not complete, plain TCP segments, with descriptions.
 fn odd_frames() -> Vec<(&'static str, Vec<u8>)> {
     let changed = |flow: &Flow, at: usize, byte: u8| {
         let mut frame = segment(flow);
@@ -169,7 +169,7 @@ fn frames_that_are_not_whole_segments_pass() {
         for (what, frame) in odd_frames() {
             assert_eq!(received(lookup, &frame), Verdict::Passed, "{what}");
         }
-        // Not odd at all: IPv4 options of every length before TCP, and padding after it.
+        // Valid segments, too: IPv4 options of every length before the TCP header, and padding after the segment.
         for words in 0..=10 {
             let tcp = &segment(&ipv4())[34..];
             let frame = packet(&ipv4(), 6, &vec![1; words * 4], tcp);
@@ -198,7 +198,7 @@ fn truncated_frames_pass() {
     });
 }
 
-/// Returns a frame that resembles one of a flow, or random bytes.
+/// Returns a frame that resembles a frame of one of the flows, or random bytes.
 fn any_frame(random: &mut Pcg64Mcg, flows: &[Flow]) -> Vec<u8> {
     let flow = &flows[random.random_range(..flows.len())];
     let mut frame = match random.random_range(0..20) {
@@ -263,7 +263,7 @@ fn the_guard_drops_only_packets_sent_on_a_flow() {
     with_flows(&[ipv4(), ipv6()], |lookup| {
         let before = lookup.counters().guarded;
         for flow in [ipv4(), ipv6()] {
-            // A segment that this end sends is one that the other end would receive.
+            // A segment that this end sends is a segment that the other end receives.
             let frame = segment(&flow.reversed());
             assert_eq!(sent(lookup, &frame), Verdict::Dropped);
             for other in like(&flow.reversed()) {
@@ -290,26 +290,31 @@ fn flows_are_added_and_removed_until_the_map_is_full() {
         assert_eq!(lookup.capacity(), 8);
         let number = |port| flow(("fd00::1", 80), ("fd00::2", port));
         for port in 0..8 {
-            lookup.insert(&number(port)).expect("there is room");
+            lookup.insert(&number(port)).expect("the map has space");
         }
-        let full = lookup.insert(&number(8)).expect_err("it is full");
+        let full = lookup.insert(&number(8)).expect_err("the map is full");
         assert!(matches!(full, XdpError::MapFull { capacity: 8 }), "{full}");
-        lookup.insert(&number(3)).expect("it is there already");
+        lookup
+            .insert(&number(3))
+            .expect("the map already contains the flow");
         assert!(lookup.remove(&number(3)).expect("no error"));
-        assert!(!lookup.remove(&number(3)).expect("no error"), "it is gone");
-        lookup.insert(&number(8)).expect("there is room again");
+        assert!(
+            !lookup.remove(&number(3)).expect("no error"),
+            "the flow was removed"
+        );
+        lookup.insert(&number(8)).expect("the map has space again");
     });
 }
 
 fn without_a_socket_frames_of_a_flow_are_dropped() {
     on_veth(1, || {
         let lookup = Lookup::attach(NEAR, LookupConfig::default()).expect("it attaches");
-        lookup.insert(&ipv4()).expect("there is room");
+        lookup.insert(&ipv4()).expect("the map has space");
         assert_eq!(received(&lookup, &segment(&ipv4())), Verdict::Dropped);
         let port = AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup).expect("a socket");
         assert_eq!(received(&lookup, &segment(&ipv4())), Verdict::Redirected);
         drop(port);
-        // Processes that concurrent tests are just starting have duplicates of the socket until they call exec.
+        // Concurrent tests may be starting processes, which have duplicates of the socket until they call exec.
         while received(&lookup, &segment(&ipv4())) != Verdict::Dropped {
             std::thread::yield_now();
         }

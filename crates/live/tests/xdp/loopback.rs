@@ -1,4 +1,4 @@
-//! Connections on the loopback interface move, at one end or at both.
+//! Connections on the loopback interface move between kernel and adapter, at one end or at both.
 
 use crate::application::{with_application_at, with_application_by};
 use crate::moving::{echo, moves, sees_it_back, until_on_adapter};
@@ -42,7 +42,7 @@ const ADDRESSES: [&str; 3] = ["127.0.0.1", "127.1.2.3", "::1"];
 const MOVES: usize = 60;
 /// Connections in a row from the same port.
 const CONNECTIONS: u8 = 5;
-/// Longer than a super-frame of the loopback interface, bytes.
+/// More bytes than the largest frame of the loopback interface (GSO).
 const LONG: usize = 1 << 20;
 
 fn addresses() -> impl Iterator<Item = IpAddr> {
@@ -55,23 +55,35 @@ fn with_loopback(work: impl FnOnce(&Adapter) + Send) {
     apart(|| with_application_at(NAME, None, |adapter, _| work(adapter)));
 }
 
-/// Writes pieces, which move the connection, and more data at once than fits into a super-frame.
+/// Writes short pieces, each of which moves the connection, and then more data at once than fits into one frame.
 fn talks(near: &TcpStream) {
     for number in 0..MOVES {
         sees_it_back(near, number);
     }
     let data: Vec<u8> = (0..LONG).map(|at| (at % 251) as u8).collect();
     thread::scope(|scope| {
-        scope.spawn(|| (&mut &*near).write_all(&data).expect("it is open"));
+        scope.spawn(|| {
+            (&mut &*near)
+                .write_all(&data)
+                .expect("the connection is open")
+        });
         let mut back = vec![0; LONG];
-        (&mut &*near).read_exact(&mut back).expect("it is open");
-        assert!(back == data, "what comes back is what was sent");
+        (&mut &*near)
+            .read_exact(&mut back)
+            .expect("the connection is open");
+        assert!(back == data, "the echo equals what was sent");
     });
-    near.shutdown(Shutdown::Write).expect("it is open");
-    assert_eq!((&mut &*near).read(&mut [0; 8]).expect("an end"), 0);
+    near.shutdown(Shutdown::Write)
+        .expect("the connection is open");
+    assert_eq!(
+        (&mut &*near)
+            .read(&mut [0; 8])
+            .expect("the end of the stream"),
+        0
+    );
 }
 
-/// Checks that connections have moved at least so often, both ways, since `before`.
+/// Checks that connections have moved at least `least` times in each direction since `before`.
 fn have_moved(adapter: &Adapter, before: (u64, u64, u64), least: u64) {
     let (there, back, bad) = moves(adapter);
     let (there, back) = (there - before.0, back - before.1);
@@ -86,10 +98,10 @@ fn one_end_of_a_loopback_connection_moves() {
     with_loopback(|adapter| {
         for address in addresses() {
             let before = moves(adapter);
-            let listener = std::net::TcpListener::bind((address, 0)).expect("it listens");
-            let peer = listener.local_addr().expect("it has one");
-            let near = TcpStream::connect(adapter, peer).expect("it is open");
-            let (far, _) = listener.accept().expect("it comes");
+            let listener = std::net::TcpListener::bind((address, 0)).expect("a listener");
+            let peer = listener.local_addr().expect("an address");
+            let near = TcpStream::connect(adapter, peer).expect("a connection");
+            let (far, _) = listener.accept().expect("a connection");
             thread::scope(|scope| {
                 scope.spawn(|| echo(&far));
                 talks(&near);
@@ -148,12 +160,12 @@ fn connect_from(port: u16, peer: SocketAddr) -> std::net::TcpStream {
     };
     loop {
         let socket = socket(family, SocketType::STREAM, None).expect("a socket");
-        sockopt::set_socket_reuseaddr(&socket, true).expect("an option");
+        sockopt::set_socket_reuseaddr(&socket, true).expect("a valid socket");
         bind(&socket, &SocketAddr::new(peer.ip(), port)).expect("the port is free");
         match connect(&socket, &peer) {
             Err(Errno::ADDRNOTAVAIL) => thread::yield_now(),
             connected => {
-                connected.expect("it listens");
+                connected.expect("the peer listens");
                 return socket.into();
             }
         }
@@ -164,7 +176,10 @@ fn connect_from(port: u16, peer: SocketAddr) -> std::net::TcpStream {
 fn repeated_syns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/net/netstat").expect("a file");
     let mut rows = text.lines().filter(|line| line.starts_with("TcpExt:"));
-    let (names, values) = (rows.next().expect("names"), rows.next().expect("values"));
+    let (names, values) = (
+        rows.next().expect("a row of names"),
+        rows.next().expect("a row of values"),
+    );
     let mut pairs = names.split(' ').zip(values.split(' '));
     let (_, value) = (pairs.find(|(name, _)| *name == "TCPSynRetrans")).expect("a counter");
     value.parse().expect("a number")
@@ -173,26 +188,26 @@ fn repeated_syns() -> u64 {
 fn a_client_connects_again_from_the_port_of_a_connection_that_ended_on_the_adapter() {
     with_loopback(|adapter| {
         for address in addresses() {
-            let listener = TcpListener::bind(adapter, (address, 0).into()).expect("it listens");
-            let peer = listener.local_addr().expect("it has one");
+            let listener = TcpListener::bind(adapter, (address, 0).into()).expect("a listener");
+            let peer = listener.local_addr().expect("an address");
             let mut port = 0;
             for number in 0..CONNECTIONS {
                 let mut near = connect_from(port, peer);
-                port = near.local_addr().expect("it has one").port();
-                let (mut far, _) = listener.accept().expect("it comes");
+                port = near.local_addr().expect("an address").port();
+                let (mut far, _) = listener.accept().expect("a connection");
                 until_on_adapter(adapter, || {
-                    far.write_all(&[number]).expect("it is open");
-                    near.read_exact(&mut [0]).expect("it is open");
+                    far.write_all(&[number]).expect("the connection is open");
+                    near.read_exact(&mut [0]).expect("the connection is open");
                 });
-                // The server closes first: the adapter has the connection in TIME-WAIT.
+                // The server closes first, so the connection stays on the adapter in TIME-WAIT.
                 drop(far);
-                assert_eq!(near.read(&mut [0]).expect("an end"), 0);
+                assert_eq!(near.read(&mut [0]).expect("the end of the stream"), 0);
             }
         }
         assert_eq!(
             repeated_syns(),
             0,
-            "a SYN was lost, and was sent again after a second"
+            "no SYN is lost and retransmitted after a second"
         );
     });
 }
@@ -209,6 +224,10 @@ fn settings_of_the_loopback_interface_are_restored() {
             assert_eq!(setting("route_localnet").trim(), "1");
         });
         assert_eq!(setting("accept_local").trim(), "0");
-        assert_eq!(setting("route_localnet").trim(), "1", "as it was before");
+        assert_eq!(
+            setting("route_localnet").trim(),
+            "1",
+            "the setting that was there before"
+        );
     });
 }

@@ -1,4 +1,4 @@
-//! XDP on veth pairs in separate network namespaces: programs, links, ports, the broker, and connections that move.
+//! XDP on veth pairs in separate network namespaces: XDP programs, ports, the broker, and connections that move between kernel and adapter.
 
 #[path = "../../../baton/tests/common/needs.rs"]
 mod needs;
@@ -29,7 +29,7 @@ use needs::Need;
 fn main() {
     links::serve_parent();
     killed::serve_parent();
-    // A connection that is lost says why.
+    // Logs why a connection is lost.
     log::set_global(Log::new("xdp", Level::Warn, Target::Stderr));
     let tests = [
         lookup::ALL,

@@ -1,4 +1,4 @@
-//! What an operator can observe of connections that move: their owners, when and why they moved, and each frame with the path that it took.
+//! What an operator can observe of connections that move: their owners, when and why they moved, and which path each frame took.
 
 use crate::application::{attach_with, with_application};
 use baton_host::{Decision, Selection, View};
@@ -25,30 +25,30 @@ pub const ALL: &[(&str, fn())] = &[
 const SERVER: &str = "`baton live adapter`";
 
 fn exchange(near: &mut TcpStream, mut far: &std::net::TcpStream) {
-    near.write_all(b"there").expect("it is open");
-    far.read_exact(&mut [0; 5]).expect("it arrives");
-    far.write_all(b"and back").expect("it is open");
-    near.read_exact(&mut [0; 8]).expect("it arrives");
+    near.write_all(b"there").expect("the connection is open");
+    far.read_exact(&mut [0; 5]).expect("the data arrives");
+    far.write_all(b"and back").expect("the connection is open");
+    near.read_exact(&mut [0; 8]).expect("the data arrives");
 }
 
 /// Returns the broker's history of the connection from this port.
 fn known(path: &Path, port: u16) -> Option<ConnectionHistory> {
-    let mut broker = BrokerClient::connect(&path.join("broker")).expect("it listens");
+    let mut broker = BrokerClient::connect(&path.join("broker")).expect("the broker listens");
     let query = HistoryQuery {
         port: Some(port),
         ..HistoryQuery::default()
     };
-    let mut answer = broker.history(&query).expect("it knows");
+    let mut answer = broker.history(&query).expect("the broker answers");
     assert!(answer.connections.len() <= 1, "{answer:?}");
     answer.connections.pop()
 }
 
 fn moves_and_their_reasons_are_known_after_the_connection_ends() {
     with_application(|adapter, listeners, path| {
-        let peer = listeners[0].local_addr().expect("it has one");
-        let mut near = TcpStream::connect(adapter, peer).expect("it is open");
-        let (far, from) = listeners[0].accept().expect("it comes");
-        // The connection changes sides at each write.
+        let peer = listeners[0].local_addr().expect("an address");
+        let mut near = TcpStream::connect(adapter, peer).expect("a connection");
+        let (far, from) = listeners[0].accept().expect("a connection");
+        // The connection moves to the other side at each write.
         let back_twice = |known: &ConnectionHistory| {
             let back = known
                 .moves
@@ -59,7 +59,7 @@ fn moves_and_their_reasons_are_known_after_the_connection_ends() {
         while !known(path, from.port()).is_some_and(|known| back_twice(&known)) {
             exchange(&mut near, &far);
         }
-        let row = known(path, from.port()).expect("it has moved");
+        let row = known(path, from.port()).expect("the broker has recorded the connection");
         let ends = [from, peer].map(|end| Endpoint::new(end.ip(), end.port()));
         assert_eq!([row.local, row.remote], ends);
         assert_eq!((row.uid, row.pid), (0, std::process::id()));
@@ -76,7 +76,7 @@ fn moves_and_their_reasons_are_known_after_the_connection_ends() {
         let back = row.moves.iter().find(|one| one.to == Destination::Kernel);
         let took_us = back.and_then(|back| back.took_us);
         assert!(took_us.is_some_and(|took| took > 0), "{row:?}");
-        // An operator's command restores all connections, and the history records this.
+        // The history also records that an operator's command returned all connections to the kernel.
         while known(path, from.port()).is_none_or(|known| {
             known
                 .moves
@@ -85,17 +85,24 @@ fn moves_and_their_reasons_are_known_after_the_connection_ends() {
         }) {
             exchange(&mut near, &far);
         }
-        let mut broker = BrokerClient::connect(&path.join("broker")).expect("it listens");
-        assert_eq!(broker.restore_all().expect("root may"), 0);
-        let row = known(path, from.port()).expect("it is known");
+        let mut broker = BrokerClient::connect(&path.join("broker")).expect("the broker listens");
+        assert_eq!(broker.restore_all().expect("the test runs as root"), 0);
+        let row = known(path, from.port()).expect("the broker has recorded the connection");
         let last = row.moves.iter().rfind(|one| one.to == Destination::Kernel);
-        assert_eq!(last.expect("it is back").why, "command", "{row:?}");
+        assert_eq!(
+            last.expect("a move to the kernel").why,
+            "command",
+            "{row:?}"
+        );
         drop((near, far));
-        assert!(known(path, from.port()).is_some(), "after its end, too");
+        assert!(
+            known(path, from.port()).is_some(),
+            "the history is kept after the connection has ended"
+        );
     });
 }
 
-/// A policy that hands off all connections as soon as possible, for good.
+/// A policy that hands off all connections as soon as possible and never takes them back.
 #[derive(Debug)]
 struct Always;
 
@@ -118,16 +125,17 @@ fn a_running_adapter_is_captured_and_its_connections_have_owners() {
         let adapter = &attach_with(path, DriverConfig::default(), Always);
         let control = path.join("control");
         let listener = &listeners[1];
-        let peer = listener.local_addr().expect("it has one");
-        let mut near = TcpStream::connect(adapter, peer).expect("it is open");
-        let (far, from) = listener.accept().expect("it comes");
+        let peer = listener.local_addr().expect("an address");
+        let mut near = TcpStream::connect(adapter, peer).expect("a connection");
+        let (far, from) = listener.accept().expect("a connection");
         let spec = CaptureSpec {
             port: Some(from.port()),
             ..CaptureSpec::default()
         };
-        let mut stream = ask_for(&control, SERVER, &Question::Capture(spec)).expect("it answers");
+        let mut stream =
+            ask_for(&control, SERVER, &Question::Capture(spec)).expect("the adapter answers");
         let has_owner = || {
-            let answer = ask(&control, SERVER).expect("it answers");
+            let answer = ask(&control, SERVER).expect("the adapter answers");
             let snapshot: Snapshot = serde_json::from_slice(&answer).expect("a snapshot");
             assert_eq!(snapshot.counters["capture.running"], 1);
             let is_it = |row: &&ConnectionRow| row.local.port == from.port();
@@ -136,19 +144,21 @@ fn a_running_adapter_is_captured_and_its_connections_have_owners() {
             };
             let info = &row.info;
             assert_eq!((info.advertised_mss, info.path_mtu), (1440, 1500));
-            let number = row.application.expect("it is an application's");
+            let number = row
+                .application
+                .expect("the connection belongs to an application");
             let owner = snapshot
                 .applications
                 .iter()
                 .find(|one| one.number == number);
-            let owner = owner.expect("it is attached");
+            let owner = owner.expect("the application is attached");
             let process = Some(std::process::id());
             assert_eq!((owner.uid, owner.pid), (Some(0), process));
             true
         };
         let mut bytes = Vec::new();
         let is_captured = |stream: &mut UnixStream, bytes: &mut Vec<u8>| {
-            stream.set_nonblocking(true).expect("it can be set");
+            stream.set_nonblocking(true).expect("a valid socket");
             let _ = stream.read_to_end(bytes);
             let text = String::from_utf8_lossy(bytes);
             let all = [
@@ -160,8 +170,10 @@ fn a_running_adapter_is_captured_and_its_connections_have_owners() {
         while !(is_captured(&mut stream, &mut bytes) && has_owner()) {
             exchange(&mut near, &far);
         }
-        stream.shutdown(Shutdown::Write).expect("it is open");
-        stream.set_nonblocking(false).expect("it can be set");
+        stream
+            .shutdown(Shutdown::Write)
+            .expect("the control socket is open");
+        stream.set_nonblocking(false).expect("a valid socket");
         stream.read_to_end(&mut bytes).expect("a capture");
         let (mut frames, mut totals) = (0, None);
         let each = |block: CaptureBlock| {
@@ -170,8 +182,8 @@ fn a_running_adapter_is_captured_and_its_connections_have_owners() {
             Ok(())
         };
         CaptureBlock::take_all(&mut bytes, each).expect("a capture");
-        assert!(bytes.is_empty(), "it is whole");
-        let (all, lost) = totals.expect("it ends with totals");
+        assert!(bytes.is_empty(), "the capture ends with a whole block");
+        let (all, lost) = totals.expect("the capture ends with totals");
         assert_eq!((all, lost), (frames, 0));
     });
 }

@@ -1,4 +1,4 @@
-//! Connections that move while the kernels at both ends leave work to hardware: checksums, segmentation, joining, VLAN tags.
+//! Connections that move while the kernels at both ends use offloads: checksums, segmentation, receive coalescing, VLAN tags.
 
 use crate::application::with_application_to;
 use crate::guest::on_tap;
@@ -28,7 +28,7 @@ pub const MATRIX: &[(&str, fn())] = &[(
     connections_move_in_the_whole_matrix_of_offloads,
 )];
 
-/// If this environment variable is set, the whole matrix runs, which takes half an hour.
+/// Environment variable that, if set, runs the whole matrix, which takes half an hour.
 pub const VARIABLE: &str = "BATON_ALL_OFFLOADS";
 
 /// Features that `ethtool -K` can switch.
@@ -38,7 +38,7 @@ const TX_OFF: usize = ALL_ON & !1;
 const MTUS: [u16; 3] = [1500, 1280, 9000];
 const SIZES: [usize; 3] = [20_000, 100_000, 1_000_000];
 
-/// One end of the cable: the enabled features, as a bit for each of [`FEATURES`], and the MTU.
+/// One end of the veth pair: the enabled features, as a bit for each of [`FEATURES`], and the MTU.
 #[derive(Clone, Copy, Debug)]
 struct End {
     features: usize,
@@ -48,7 +48,7 @@ struct End {
 impl End {
     fn prepare(self, name: &str) {
         run("ip", &["link", "set", name, "mtu", &self.mtu.to_string()]);
-        // Switch each feature separately: a feature may be off, and stay off, because another one is.
+        // Switches each feature separately and ignores errors, because a feature may depend on another one that is off.
         for (bit, feature) in FEATURES.iter().enumerate() {
             let state = if self.features >> bit & 1 == 1 {
                 "on"
@@ -58,7 +58,7 @@ impl End {
             let switched = Command::new("ethtool")
                 .args(["-K", name, feature, state])
                 .output();
-            switched.expect("ethtool is there");
+            switched.expect("ethtool is installed");
         }
     }
 }
@@ -70,39 +70,40 @@ fn data(len: usize) -> Vec<u8> {
 
 /// Sends and receives transfers of all sizes over a connection that moves at each write of the near end.
 fn exchange(adapter: &Adapter, listener: &TcpListener) {
-    let peer = listener.local_addr().expect("it has one");
-    let mut near = TcpStream::connect(adapter, peer).expect("it is open");
-    let (mut far, _) = listener.accept().expect("it comes");
-    far.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let peer = listener.local_addr().expect("an address");
+    let mut near = TcpStream::connect(adapter, peer).expect("a connection");
+    let (mut far, _) = listener.accept().expect("a connection");
+    far.set_read_timeout(Some(PATIENCE))
+        .expect("a valid timeout");
     for bytes in SIZES {
         let sent = data(bytes);
         let mut arrived = vec![0; bytes];
         thread::scope(|scope| {
-            scope.spawn(|| near.write_all(&sent).expect("it is open"));
-            far.read_exact(&mut arrived).expect("it arrives");
+            scope.spawn(|| near.write_all(&sent).expect("the connection is open"));
+            far.read_exact(&mut arrived).expect("the data arrives");
         });
         assert!(
             arrived == sent,
-            "{bytes} bytes to the peer arrive as they were"
+            "{bytes} bytes to the peer arrive unchanged"
         );
         arrived.fill(0);
         thread::scope(|scope| {
-            scope.spawn(|| far.write_all(&sent).expect("it is open"));
-            near.read_exact(&mut arrived).expect("it arrives");
+            scope.spawn(|| far.write_all(&sent).expect("the connection is open"));
+            near.read_exact(&mut arrived).expect("the data arrives");
         });
         assert!(
             arrived == sent,
-            "{bytes} bytes from the peer arrive as they were"
+            "{bytes} bytes from the peer arrive unchanged"
         );
     }
 }
 
-/// Checks a cable over IPv4 and IPv6.
+/// Checks connections over IPv4 and IPv6 on a new veth pair.
 fn check(mode: Mode, near: End, far: End) {
     on_veth(1, || check_here(mode, near, far));
 }
 
-/// Checks an existing cable.
+/// Checks connections on an existing link.
 fn check_here(mode: Mode, near: End, far: End) {
     println!("{mode}, near {near:?}, far {far:?}");
     let prepare = |name: &str| match name {
@@ -115,13 +116,13 @@ fn check_here(mode: Mode, near: End, far: End) {
                 exchange(adapter, listener);
             }
             let (there, _, bad) = moves(adapter);
-            assert!(there >= 2, "connections move, not {there}");
+            assert!(there >= 2, "connections move to the adapter: {there} moves");
             assert_eq!(bad, 0);
         });
     });
 }
 
-/// The frames that the virtual machine sends are neither cut nor have checksums.
+/// The virtual machine sends frames that are neither segmented nor have checksums.
 fn connections_of_a_virtual_machine_move() {
     for mode in [Mode::Native, Mode::Generic] {
         for (features, mtu) in [(ALL_ON, 1500), (TX_OFF, 1500), (ALL_ON, 1280)] {
@@ -131,7 +132,7 @@ fn connections_of_a_virtual_machine_move() {
     }
 }
 
-/// Linux's defaults, single features off at either end, and MTUs that are large or that differ.
+/// Tests Linux's defaults, single features off at either end, large MTUs, and different MTUs.
 fn connections_move_with_any_offloads_and_mtus() {
     let all = |mtu| End {
         features: ALL_ON,
@@ -158,7 +159,7 @@ fn connections_move_with_any_offloads_and_mtus() {
     }
 }
 
-/// Each set of features at the peer, with all and with none of them here, and each pair of MTUs; then vice versa.
+/// Tests each set of features at one end, with all and with none of them at the other end, and with each pair of MTUs.
 fn connections_move_in_the_whole_matrix_of_offloads() {
     let pairs = || MTUS.into_iter().flat_map(|mtu| MTUS.map(|far| (mtu, far)));
     for features in (0..=ALL_ON).rev() {

@@ -1,4 +1,4 @@
-//! Both ends of a cable, each with addresses in its own namespace.
+//! Both ends of a veth pair, each with addresses in its own network namespace.
 
 use crate::wire::{FAR, NEAR, leave_namespace, run};
 use baton_live::port::{Offload, Offloads, PacketConfig, PacketSocket};
@@ -23,18 +23,19 @@ fn configure(name: &str, end: usize, prepare: &dyn Fn(&str)) {
     }
 }
 
-/// Makes the kernel send frames on this interface such as a wire carries.
+/// Switches offloads off, so that the kernel sends frames on this interface as they are on a wire.
 pub fn switch_off(name: &str) {
     let switch_off = Offloads::of(name).switch_off(&Offload::OF_PEER);
-    switch_off.expect("it can");
+    switch_off.expect("the interface has these offloads");
 }
 
-/// Calls `work` with listeners in another namespace, at the far end of the cable, one for each IP version.
+/// Calls `work` with listeners in another namespace, at the far end of the veth pair, one for each IP version.
 pub fn with_far_listeners(work: impl FnOnce(Vec<TcpListener>)) {
     with_far_end(&switch_off, |listeners, _| work(listeners));
 }
 
-/// Like [`with_far_listeners`], but calls `prepare` with each end before it is up, and passes a port that sees all frames at the far end.
+/// Like [`with_far_listeners`], but calls `prepare` with each interface before it is up, and passes a port that receives copies of all frames at the
+/// far end.
 pub fn with_far_end(
     prepare: &(dyn Fn(&str) + Sync),
     work: impl FnOnce(Vec<TcpListener>, PacketSocket),
@@ -47,37 +48,41 @@ pub fn with_far_end(
             to_near
                 .send(Err(rustix::thread::gettid()))
                 .expect("the other end waits");
-            is_moved.recv().expect("the cable comes");
+            is_moved.recv().expect("the interface has been moved here");
             configure(FAR, 1, prepare);
             let listen = |ends: [&str; 2]| {
                 let addr: std::net::IpAddr = ends[1].parse().expect("an address");
                 TcpListener::bind((addr, 7)).expect("it listens")
             };
             let config = PacketConfig::default();
-            let seen = PacketSocket::open(FAR, &config).expect("root may");
+            let seen = PacketSocket::open(FAR, &config).expect("the test runs as root");
             to_near
                 .send(Ok((ENDS.map(listen).into(), seen)))
                 .expect("the other end waits");
         });
         let thread = from_far
             .recv()
-            .expect("it starts")
-            .expect_err("its number first");
+            .expect("the thread starts")
+            .expect_err("the thread's number");
         let thread = thread.as_raw_nonzero().to_string();
         run("ip", &["link", "set", FAR, "netns", &thread]);
         configure(NEAR, 0, prepare);
         moved.send(()).expect("the other end waits");
-        let (listeners, seen) = from_far.recv().expect("it goes on").expect("listeners");
+        let (listeners, seen) = from_far
+            .recv()
+            .expect("the thread continues")
+            .expect("listeners");
         work(listeners, seen);
     });
 }
 
 /// Opens a connection; returns the near end and the far end.
 pub fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
-    let near = TcpStream::connect(listener.local_addr().expect("it has one")).expect("connected");
+    let near = TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
     let (far, _) = listener.accept().expect("accepted");
     for end in [&near, &far] {
-        end.set_read_timeout(Some(PATIENCE)).expect("a time");
+        end.set_read_timeout(Some(PATIENCE))
+            .expect("a valid timeout");
     }
     (near, far)
 }
@@ -86,9 +91,9 @@ pub fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
 pub fn transfer(mut from: &TcpStream, mut to: &TcpStream, bytes: usize) {
     let data: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
     thread::scope(|scope| {
-        scope.spawn(|| from.write_all(&data).expect("it is sent"));
+        scope.spawn(|| from.write_all(&data).expect("the connection is open"));
         let mut arrived = vec![0; bytes];
-        to.read_exact(&mut arrived).expect("it arrives");
-        assert!(arrived == data, "what arrives is what was sent");
+        to.read_exact(&mut arrived).expect("the data arrives");
+        assert!(arrived == data, "the data arrives unchanged");
     });
 }

@@ -1,4 +1,4 @@
-//! AF_XDP sockets as a port that takes all frames of an interface.
+//! AF_XDP sockets as a port that receives all frames of an interface.
 
 use crate::wire::{FAR, NEAR, on_veth, run};
 use baton_live::port::{AfXdp, AfXdpConfig, Batch, PacketConfig, PacketSocket, Port, RingKind};
@@ -81,10 +81,11 @@ fn frame(number: u32) -> Vec<u8> {
     frame
 }
 
-/// Returns the frames of [`frame`] that a port has received; such links carry other frames too.
+/// Returns the frames of [`frame`] that a port has received. The kernel also sends frames on these links.
 fn take(port: &mut impl Port) -> Vec<Bytes> {
     let mut frames = Vec::new();
-    port.receive(Time::ZERO, &mut frames).expect("it is there");
+    port.receive(Time::ZERO, &mut frames)
+        .expect("the interface exists");
     frames.retain(|frame| frame[12..14] == [0x88, 0xb5]);
     frames
 }
@@ -101,7 +102,7 @@ fn counters(port: &impl Port) -> BTreeMap<String, u64> {
 fn until(mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "it does not come to be");
+        assert!(start.elapsed() < PATIENCE, "the condition stays false");
         std::thread::yield_now();
     }
 }
@@ -115,7 +116,8 @@ fn cross(from: &mut impl Port, to: &mut impl Port, count: u32, burst: u32) {
             batch.push(&frame(sent));
             sent += 1;
         }
-        from.send(Time::ZERO, &mut batch).expect("it is there");
+        from.send(Time::ZERO, &mut batch)
+            .expect("the interface exists");
         for received in take(to) {
             assert_eq!(received, frame(arrived), "number {arrived}");
             arrived += 1;
@@ -129,7 +131,7 @@ fn frames_cross_unchanged_and_in_order() {
         on_veth(1, || {
             let mut near = AfXdp::open(NEAR, &in_mode(mode)).expect("it opens");
             let mut far = packet_socket(FAR);
-            // Several times around each ring.
+            // Enough frames to fill each ring several times.
             cross(&mut far, &mut near, 20_000, 400);
             cross(&mut near, &mut far, 20_000, 400);
             drop(far);
@@ -158,7 +160,7 @@ fn frames_of_all_queues_are_received() {
                 "ip",
                 &[&neighbour.split(' ').collect::<Vec<_>>()[..], &[FAR]].concat(),
             );
-            // The kernel selects a queue by the ports.
+            // The kernel selects a queue by the UDP ports.
             const SENDERS: u16 = 200;
             for _ in 0..SENDERS {
                 let socket = UdpSocket::bind("10.1.0.2:0").expect("a port");
@@ -167,18 +169,19 @@ fn frames_of_all_queues_are_received() {
             let mut arrived = 0;
             let mut frames = Vec::new();
             until(|| {
-                let fd = port.fd().expect("a port has one");
+                let fd = port.fd().expect("an AF_XDP port has a descriptor");
                 let mut wait = [rustix::event::PollFd::new(
                     &fd,
                     rustix::event::PollFlags::IN,
                 )];
                 rustix::event::poll(&mut wait, None).expect("it waits");
-                port.receive(Time::ZERO, &mut frames).expect("it is there");
+                port.receive(Time::ZERO, &mut frames)
+                    .expect("the interface exists");
                 let ours = |frame: &Bytes| frame.ends_with(b"hello");
                 arrived += frames.drain(..).filter(ours).count();
                 arrived == usize::from(SENDERS)
             });
-            // Frames are sent on one of the queues.
+            // The port sends all frames on one of the queues.
             let mut far = packet_socket(FAR);
             cross(&mut port, &mut far, 5_000, 400);
         });
@@ -191,7 +194,8 @@ fn a_port_can_be_opened_again_at_once() {
             let mut port = AfXdp::open(NEAR, &in_mode(mode)).expect("it opens");
             let mut batch = Batch::default();
             (0..100).for_each(|number| batch.push(&frame(number)));
-            port.send(Time::ZERO, &mut batch).expect("it is there");
+            port.send(Time::ZERO, &mut batch)
+                .expect("the interface exists");
         }
         let _port = AfXdp::open(NEAR, &AfXdpConfig::default()).expect("it opens");
     });
@@ -204,21 +208,23 @@ fn frames_for_an_interface_that_is_down_are_dropped_and_counted() {
         let mut batch = Batch::default();
         for _ in 0..10 {
             (0..500).for_each(|number| batch.push(&frame(number)));
-            near.send(Time::ZERO, &mut batch).expect("it is there");
+            near.send(Time::ZERO, &mut batch)
+                .expect("the interface exists");
             assert!(
                 batch.is_empty(),
-                "nothing waits for an interface that is down"
+                "no frame waits for an interface that is down"
             );
         }
         assert!(counters(&near)["port.dropped.link_down"] > 1_000);
-        // The frames that entered the ring first are sent when the interface is up again.
+        // The frames that are already in the ring are sent when the interface is up again.
         run("ip", &["link", "set", NEAR, "up"]);
         let mut far = packet_socket(FAR);
         let mut last = None;
         until(|| {
             let mut batch = Batch::default();
             batch.push(&frame(7_777));
-            near.send(Time::ZERO, &mut batch).expect("it is there");
+            near.send(Time::ZERO, &mut batch)
+                .expect("the interface exists");
             last = take(&mut far).pop().or(last.take());
             last.as_deref() == Some(&frame(7_777)[..])
         });
@@ -247,18 +253,19 @@ fn checksums_left_to_hardware_are_computed() {
                 let address = address.parse().expect("an address");
                 std::thread::scope(|scope| {
                     let namespace = std::fs::File::open("/proc/thread-self/ns/net");
-                    let namespace = namespace.expect("it has one");
+                    let namespace = namespace.expect("the thread's namespace");
                     scope.spawn(move || {
                         use std::os::fd::AsFd;
                         let network = rustix::thread::LinkNameSpaceType::Network;
                         rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(network))
-                            .expect("root may");
+                            .expect("the test runs as root");
                         let _ = TcpStream::connect_timeout(&address, Duration::from_millis(100));
                     });
                 });
                 until(|| {
                     let mut frames = Vec::new();
-                    port.receive(Time::ZERO, &mut frames).expect("it is there");
+                    port.receive(Time::ZERO, &mut frames)
+                        .expect("the interface exists");
                     frames.iter().for_each(|frame| check_syn(frame));
                     counters(&port)["port.xdp.checksums_finished"] > before
                 });
@@ -292,7 +299,8 @@ fn frames_that_do_not_fit_are_dropped_and_counted() {
         let mut batch = Batch::default();
         (0..1_000).for_each(|number| batch.push(&frame(number)));
         until(|| {
-            far.send(Time::ZERO, &mut batch).expect("it is there");
+            far.send(Time::ZERO, &mut batch)
+                .expect("the interface exists");
             batch.is_empty()
         });
         let dropped = || {
@@ -303,8 +311,9 @@ fn frames_that_do_not_fit_are_dropped_and_counted() {
         until(|| redirected() + counters(&near)["port.xdp.passed"] >= 1_000);
         until(|| dropped() >= 1_000 - 64);
         let mut frames = Vec::new();
-        near.receive(Time::ZERO, &mut frames).expect("it is there");
-        assert_eq!(frames.len(), 64, "as many as there was room for");
+        near.receive(Time::ZERO, &mut frames)
+            .expect("the interface exists");
+        assert_eq!(frames.len(), 64, "the ring is full");
         assert_eq!(counters(&near)["port.dropped.super_frame"], 0);
         // The rings have space again.
         cross(&mut far, &mut near, 1_000, 30);
@@ -341,7 +350,7 @@ fn the_mtu_of_an_interface_is_followed() {
             for (seconds, mtu) in [(1, 1_200), (2, 1_400), (3, 1_500)] {
                 run("ip", &["link", "set", NEAR, "mtu", &mtu.to_string()]);
                 port.receive(later(seconds), &mut Vec::new())
-                    .expect("it is there");
+                    .expect("the interface exists");
                 assert_eq!(port.link().mtu, mtu);
             }
         }
@@ -349,7 +358,7 @@ fn the_mtu_of_an_interface_is_followed() {
         let mut port = packet_socket(NEAR);
         run("ip", &["link", "set", NEAR, "mtu", "1600"]);
         port.receive(later(1), &mut Vec::new())
-            .expect("it is there");
+            .expect("the interface exists");
         assert_eq!(port.link().mtu, 1_500);
     });
     on_veth(1, || {
@@ -359,7 +368,7 @@ fn the_mtu_of_an_interface_is_followed() {
             let gone = port.receive(later(1), &mut Vec::new());
             assert!(
                 gone.is_err(),
-                "nothing was sent, and it is found out all the same"
+                "a port that only receives notices the removal too"
             );
         }
     });
@@ -376,14 +385,14 @@ fn a_link_that_was_down_does_not_keep_a_socket_ready() {
             let is_broken = |port: &PacketSocket| {
                 let fd = port.fd().expect("a socket");
                 let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
-                poll(&mut fds, Some(&Timespec::default())).expect("it is a socket");
+                poll(&mut fds, Some(&Timespec::default())).expect("a valid descriptor");
                 fds[0].revents().contains(PollFlags::ERR)
             };
-            // Frames that the system sent earlier are in the ring: errors are checked when the ring is empty.
+            // The ring contains frames that the kernel sent earlier. The port checks for errors when the ring is empty.
             let receive_all = |port: &mut PacketSocket, at: Time| {
                 loop {
                     let mut frames = Vec::new();
-                    port.receive(at, &mut frames).expect("it is there");
+                    port.receive(at, &mut frames).expect("the interface exists");
                     if frames.is_empty() {
                         break;
                     }
@@ -392,12 +401,15 @@ fn a_link_that_was_down_does_not_keep_a_socket_ready() {
             run("ip", &["link", "set", NEAR, "down"]);
             until(|| is_broken(&port));
             receive_all(&mut port, later(1));
-            assert!(!is_broken(&port), "{ring:?}: it waits for what comes");
+            assert!(
+                !is_broken(&port),
+                "{ring:?}: the socket does not stay ready while the link is down"
+            );
             run("ip", &["link", "set", NEAR, "up"]);
             receive_all(&mut port, later(2));
             assert!(
                 !is_broken(&port),
-                "{ring:?}: and so it does when it is up again"
+                "{ring:?}: the socket does not stay ready after the link is up again"
             );
         }
     });
@@ -414,14 +426,16 @@ fn frames_without_a_carrier_are_dropped_and_counted() {
             run("ip", &["link", "set", FAR, "down"]);
             let mut batch = Batch::default();
             (0..10).for_each(|number| batch.push(&frame(number)));
-            port.send(Time::ZERO, &mut batch).expect("it is there");
-            assert!(batch.is_empty(), "nothing is tried for ever");
+            port.send(Time::ZERO, &mut batch)
+                .expect("the interface exists");
+            assert!(batch.is_empty(), "no frame is retried for ever");
             assert_eq!(counters(&port)["port.dropped.link_down"], 10);
             run("ip", &["link", "set", FAR, "up"]);
             let mut far = packet_socket(FAR);
             until(|| {
                 batch.push(&frame(1));
-                port.send(Time::ZERO, &mut batch).expect("it is there");
+                port.send(Time::ZERO, &mut batch)
+                    .expect("the interface exists");
                 !take(&mut far).is_empty()
             });
         }

@@ -1,4 +1,4 @@
-//! Connections leave the near kernel and come back, without a broker.
+//! Connections move out of the near kernel and back by TCP_REPAIR, without a broker.
 
 use crate::peers::{connect, transfer, with_far_listeners};
 use crate::wire::{NEAR, on_veth};
@@ -36,11 +36,11 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// Everything that is needed to move connections at the near end of a cable.
+/// Everything that is needed to move connections at the near end of the veth pair.
 struct Bench {
     lookup: Lookup,
     reader: SequenceReader,
-    // Without a socket, the guard would pass everything.
+    // Without an AF_XDP socket, the guard would let all packets pass.
     _port: AfXdp,
 }
 
@@ -52,7 +52,7 @@ fn with_bench(work: impl Fn(&Bench, &TcpListener) + Send + Sync) {
             let bench = Bench {
                 _port: port.expect("a socket"),
                 lookup,
-                reader: SequenceReader::new().expect("it loads"),
+                reader: SequenceReader::new().expect("the program loads"),
             };
             for listener in &listeners {
                 work(&bench, listener);
@@ -63,8 +63,8 @@ fn with_bench(work: impl Fn(&Bench, &TcpListener) + Send + Sync) {
 
 impl Bench {
     fn try_take(&self, near: &TcpStream) -> Result<Essentials<Bytes>, RepairError> {
-        let flow = flow_of(near.as_fd()).expect("it has a connection");
-        self.lookup.insert(&flow).expect("there is room");
+        let flow = flow_of(near.as_fd()).expect("a connected socket");
+        self.lookup.insert(&flow).expect("the map has space");
         let taken = take(near.as_fd(), &flow, NEAR, &self.reader, usize::MAX);
         let (essentials, _) = taken.inspect_err(|_| drop(self.lookup.remove(&flow)))?;
         Ok(essentials)
@@ -76,7 +76,7 @@ impl Bench {
             match self.try_take(near) {
                 Ok(essentials) => return essentials,
                 Err(RepairError::UnderWay) => thread::sleep(Duration::from_millis(1)),
-                Err(error) => panic!("it can be taken: {error}"),
+                Err(error) => panic!("the connection cannot be taken out of the kernel: {error}"),
             }
         }
     }
@@ -87,15 +87,15 @@ impl Bench {
         let back = give_back(essentials, is_wide, || {
             let_go = self.lookup.remove(&essentials.flow).expect("no error");
         });
-        let back = back.expect("it can come back");
-        assert!(let_go, "packets may reach it again");
-        // Nothing here makes the peer acknowledge the byte in flight, for which a small segment would wait.
-        sockopt::set_tcp_nodelay(&back, true).expect("an option");
+        let back = back.expect("the kernel takes the connection back");
+        assert!(let_go, "packets reach the kernel again");
+        // The peer does not acknowledge the byte in flight here, so Nagle's algorithm would hold small segments back.
+        sockopt::set_tcp_nodelay(&back, true).expect("a valid socket");
         back.into()
     }
 }
 
-/// Binds a new socket without sharing its address.
+/// Binds a new socket without SO_REUSEADDR.
 fn bind_to(local: SocketAddr) -> Result<(), Errno> {
     let family = match local {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -112,11 +112,11 @@ fn an_idle_connection_leaves_and_returns() {
         let mut before = None;
         for _ in 0..50 {
             let essentials = bench.take(&near);
-            let local = *local.as_ref().expect("it is connected");
+            let local = *local.as_ref().expect("an address");
             assert_eq!(
                 bind_to(local),
                 Err(Errno::ADDRINUSE),
-                "nobody gets its port"
+                "no other socket can use the port meanwhile"
             );
             let is_later = |earlier: u32| {
                 let ahead = essentials.timestamp.map(|now| now.wrapping_sub(earlier));
@@ -130,7 +130,7 @@ fn an_idle_connection_leaves_and_returns() {
         }
         assert_eq!(near.local_addr().ok(), local.ok());
         assert_eq!(near.peer_addr().ok(), peer.ok());
-        // The window is computed from segments of the path's length, and not of the minimum.
+        // The initial congestion window is computed from the path's segment size, not from the minimum one.
         let window = bench.take(&near).congestion_window;
         assert!(window.is_some_and(|bytes| bytes > 10_000), "{window:?}");
     });
@@ -140,53 +140,60 @@ fn unread_data_moves_along() {
     with_bench(|bench, listener| {
         let (near, mut far) = connect(listener);
         let sent: Vec<u8> = (0..50_000).map(|at| (at % 251) as u8).collect();
-        far.write_all(&sent).expect("it fits");
-        while near.peek(&mut vec![0; sent.len()]).expect("it is open") < sent.len() {}
+        far.write_all(&sent).expect("the send buffer has space");
+        while near
+            .peek(&mut vec![0; sent.len()])
+            .expect("the connection is open")
+            < sent.len()
+        {}
         let essentials = bench.take(&near);
         assert!(essentials.receive_buffer.concat() == sent);
         let mut near = bench.give_back(&essentials);
         let mut found = vec![0; sent.len()];
-        near.read_exact(&mut found).expect("it was there");
+        near.read_exact(&mut found)
+            .expect("the unread data has moved along");
         assert!(found == sent);
         transfer(&near, &far, 10_000);
     });
 }
 
-/// The peer reads nothing, so that its window closes and data waits here.
+/// The peer reads nothing, so its window closes and data stays in the send buffer.
 fn unacknowledged_data_keeps_a_connection_in_the_kernel() {
     with_bench(|bench, listener| {
         let (mut near, mut far) = connect(listener);
-        near.set_nonblocking(true).expect("an option");
+        near.set_nonblocking(true).expect("a valid socket");
         let data = vec![7; 1 << 20];
         let mut written = 0;
         while let Ok(count) = near.write(&data) {
             written += count;
         }
-        let error = bench.try_take(&near).expect_err("it is not at rest");
+        let error = bench
+            .try_take(&near)
+            .expect_err("sent data is not acknowledged");
         assert!(matches!(error, RepairError::UnderWay), "{error}");
         let mut found = vec![0; written];
-        far.read_exact(&mut found).expect("all of it arrives");
+        far.read_exact(&mut found).expect("all data arrives");
         let essentials = bench.take(&near);
         assert_eq!(essentials.send_una, essentials.send_next);
         transfer(&far, &bench.give_back(&essentials), 10_000);
     });
 }
 
-/// An adapter may have to give back a connection with data in flight.
+/// An adapter may have to return a connection to the kernel while data is in flight.
 fn data_in_flight_on_an_adapter_moves_along() {
     with_bench(|bench, listener| {
         let (near, mut far) = connect(listener);
         let state = bench.take(&near).into_portable(&Config::default());
         let mut stack = Stack::new(Config::default(), 1);
-        let conn = stack.import(Time::ZERO, state).expect("it is sound");
+        let conn = stack.import(Time::ZERO, state).expect("a valid state");
         let data: Vec<u8> = (0..100_000).map(|at| (at % 251) as u8).collect();
         let written = stack.write(conn, Bytes::from(data.clone()));
-        // One segment is sent, and is lost.
-        stack.poll_transmit(Time::ZERO).expect("it leaves");
+        // The stack sends one segment, which is lost.
+        stack.poll_transmit(Time::ZERO).expect("a segment");
         let essentials = stack.export(Time::ZERO, conn).essentials();
-        let near = bench.give_back(&essentials.expect("it is open"));
-        let mut found = vec![0; written.expect("it is open")];
-        far.read_exact(&mut found).expect("all of it arrives");
+        let near = bench.give_back(&essentials.expect("the connection is open"));
+        let mut found = vec![0; written.expect("the connection is open")];
+        far.read_exact(&mut found).expect("all data arrives");
         assert!(found == data[..found.len()]);
         transfer(&far, &near, 10_000);
     });
@@ -197,16 +204,21 @@ fn states_that_cannot_move_are_refused_with_a_reason() {
         let (near, far) = connect(listener);
         let mut essentials = bench.take(&near);
         essentials.state = State::CloseWait;
-        let error = give_back(&essentials, false, || ()).expect_err("not yet");
+        let error = give_back(&essentials, false, || ()).expect_err("this state cannot move");
         assert!(error.to_string().contains("CloseWait"), "{error}");
         essentials.state = State::Established;
         let near = bench.give_back(&essentials);
-        near.shutdown(Shutdown::Write).expect("it is open");
-        far.shutdown(Shutdown::Write).expect("it is open");
-        (&near).read_to_end(&mut Vec::new()).expect("its end");
+        near.shutdown(Shutdown::Write)
+            .expect("the connection is open");
+        far.shutdown(Shutdown::Write)
+            .expect("the connection is open");
+        (&near)
+            .read_to_end(&mut Vec::new())
+            .expect("the end of the stream");
         let flow = essentials.flow;
-        bench.lookup.insert(&flow).expect("there is room");
-        take(near.as_fd(), &flow, NEAR, &bench.reader, usize::MAX).expect_err("it is over");
+        bench.lookup.insert(&flow).expect("the map has space");
+        take(near.as_fd(), &flow, NEAR, &bench.reader, usize::MAX)
+            .expect_err("both ends have closed the connection");
         bench.lookup.remove(&flow).expect("no error");
     });
 }

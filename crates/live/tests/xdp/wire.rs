@@ -9,7 +9,7 @@ pub const NEAR: &str = "va";
 /// The other end of its cable.
 pub const FAR: &str = "vb";
 
-/// Runs `work` in a network namespace of its own, which is removed afterwards. Processes and threads that it starts are in this namespace.
+/// Runs `work` in a new network namespace, which is removed afterwards. Processes and threads that `work` starts are in this namespace too.
 pub fn apart(work: impl FnOnce() + Send) {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -27,10 +27,10 @@ pub fn apart(work: impl FnOnce() + Send) {
 #[allow(unsafe_code)]
 pub fn leave_namespace() {
     // SAFETY: a network namespace does not affect memory or open descriptors.
-    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("root may");
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("the test runs as root");
 }
 
-/// Does what [`apart`] does, with a veth pair that is up and has this number of queues in each direction.
+/// Like [`apart`], with a veth pair that is up and has this number of queues in each direction.
 pub fn on_veth(queues: u32, work: impl FnOnce() + Send) {
     apart(|| {
         let queues = queues.to_string();

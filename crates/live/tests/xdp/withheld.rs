@@ -1,4 +1,4 @@
-//! Packets of tests do not reach the kernel's IP layer, and all others do.
+//! Packets of the interface tester do not reach the kernel's IP layer, and all others do.
 
 use crate::wire::{FAR, NEAR, on_veth, run};
 use baton_live::port::{Batch, PacketConfig, PacketSocket, Port, RingKind};
@@ -32,7 +32,7 @@ fn datagram(to: [u8; 4], data: &[u8]) -> Vec<u8> {
         .ipv4([198, 18, 0, 2], to, 64)
         .udp(9, 9)
         .write(&mut frame, data)
-        .expect("memory");
+        .expect("writing to memory succeeds");
     frame
 }
 
@@ -46,13 +46,16 @@ fn packets_of_tests_are_kept_from_the_kernel() {
         let mut send = |to: [u8; 4], data: &[u8]| {
             let mut batch = Batch::default();
             batch.push(&datagram(to, data));
-            far.send(Time::ZERO, &mut batch).expect("it is there");
+            far.send(Time::ZERO, &mut batch)
+                .expect("the interface exists");
         };
         let socket = UdpSocket::bind("0.0.0.0:9").expect("a port");
-        socket.set_read_timeout(Some(PATIENCE)).expect("a time");
+        socket
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a valid timeout");
         let heard = || {
             let mut data = [0; 64];
-            let len = socket.recv(&mut data).expect("one comes");
+            let len = socket.recv(&mut data).expect("a datagram");
             data[..len].to_vec()
         };
         send([198, 18, 0, 1], b"before");
@@ -61,17 +64,25 @@ fn packets_of_tests_are_kept_from_the_kernel() {
         send([198, 18, 0, 1], b"test");
         send([198, 19, 255, 1], b"test");
         send([198, 20, 0, 1], b"other");
-        assert_eq!(heard(), b"other", "and nothing of the tests");
+        assert_eq!(
+            heard(),
+            b"other",
+            "the kernel received no packet of the tester"
+        );
         assert_eq!(withheld.packets(), 2);
         let start = Instant::now();
         let (mut seen, mut frames) = (0, Vec::new());
         while seen < 2 {
-            tap.receive(Time::ZERO, &mut frames).expect("it is there");
+            tap.receive(Time::ZERO, &mut frames)
+                .expect("the interface exists");
             seen += frames
                 .drain(..)
                 .filter(|one| one.ends_with(b"test"))
                 .count();
-            assert!(start.elapsed() < PATIENCE, "packet sockets see them");
+            assert!(
+                start.elapsed() < PATIENCE,
+                "packet sockets receive packets of the tester"
+            );
         }
         drop(withheld);
         send([198, 18, 0, 1], b"after");

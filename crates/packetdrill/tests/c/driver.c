@@ -1,6 +1,6 @@
 /*
- * Plays a short dialogue through the C interface alone: the object's path is the only argument. Prints what went
- * wrong and returns 1, or returns 0.
+ * Plays a short dialogue through the C interface. The only argument is the path of the object. Returns 0, or prints
+ * an error and returns 1.
  */
 #define _GNU_SOURCE
 #include "baton_packetdrill.h"
@@ -49,7 +49,7 @@ static unsigned short fold(unsigned value) {
     return htons(~value & 0xffff);
 }
 
-/* A packet from the peer: no options, `len` bytes of the letter x. */
+/* Injects a packet from the peer without options and with `len` times the letter x. */
 static void inject(unsigned seq, unsigned ack, const char *flags, size_t len) {
     struct packet packet;
     memset(&packet, 0, sizeof packet);
@@ -77,7 +77,7 @@ static void inject(unsigned seq, unsigned ack, const char *flags, size_t len) {
     REQUIRE(baton.netdev_send(data, &packet, total) == 0);
 }
 
-/* The next packet to the peer; gives when it left. */
+/* Receives the next packet to the peer and returns the time at which it was sent. */
 static long long receive(struct packet *packet) {
     size_t len = sizeof *packet;
     long long left_us = 0;
@@ -154,7 +154,7 @@ int main(int count, char **args) {
     receive(&packet);
     REQUIRE(ntohl(packet.tcp.ack_seq) == 1011);
 
-    /* Data goes out at once, and again after the retransmission timeout. */
+    /* Data is sent at once, and again after the retransmission timeout. */
     before_us = now_us();
     REQUIRE(baton.write(data, fd, "hello", 5) == 5);
     long long sent_us = receive(&packet);
@@ -178,7 +178,7 @@ int main(int count, char **args) {
     REQUIRE(baton.getsockopt(data, fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0);
     REQUIRE(len == sizeof info && info.tcpi_state == TCP_ESTABLISHED && info.tcpi_unacked == 1);
 
-    /* Preloaded, the object answers the C library's function for its sockets, and the kernel for others. */
+    /* The preloaded object replaces the C library's getsockopt for its own sockets. The kernel answers for others. */
     struct tcp_info same;
     REQUIRE(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &same, &len) == 0);
     REQUIRE(len == sizeof same && same.tcpi_state == info.tcpi_state && same.tcpi_unacked == 1);
@@ -189,7 +189,7 @@ int main(int count, char **args) {
     REQUIRE(close(other) == 0);
     REQUIRE(getsockopt(other, SOL_SOCKET, SO_TYPE, &type, &len) == -1 && errno == EBADF);
 
-    /* So it does for what is not in the table. */
+    /* The same holds for sendfile, which is not in the table. */
     FILE *file = tmpfile();
     off_t from = 3;
     REQUIRE(file && fwrite("sent by file", 1, 12, file) == 12 && fflush(file) == 0);
@@ -204,7 +204,7 @@ int main(int count, char **args) {
     receive(&packet);
     REQUIRE(memcmp((char *)&packet.tcp + packet.tcp.doff * 4, "t by filesent", 13) == 0);
 
-    /* The peer closes, then we do. */
+    /* The peer closes the connection first. */
     inject(1011, iss + 19, "F.", 0);
     receive(&packet);
     REQUIRE(ntohl(packet.tcp.ack_seq) == 1012 && !packet.tcp.fin);
@@ -214,7 +214,7 @@ int main(int count, char **args) {
     REQUIRE(packet.tcp.fin);
     inject(1012, iss + 20, ".", 0);
 
-    /* Nothing is left to happen, and no time passes by waiting for it. */
+    /* No packet will be sent any more, and waiting for one takes no virtual time. */
     size_t room = sizeof packet;
     long long never;
     before_us = now_us();

@@ -1,34 +1,34 @@
-//! The calls of scenarios, through the table.
+//! Makes the calls of scenarios through the table of the C interface.
 
 use super::packets::{Wire, pattern};
 use super::{Table, object};
 use libc::{c_int, c_void, socklen_t};
 use std::net::IpAddr;
 
-/// The clock, microseconds since 1970.
+/// Returns the virtual time in microseconds since 1970.
 pub fn clock_us(table: &Table) -> i64 {
     let mut time = libc::timeval {
         tv_sec: 0,
         tv_usec: 0,
     };
-    // SAFETY: the instance lives; the time may be written.
+    // SAFETY: the instance is alive, and the time is writable.
     unsafe { (table.0.gettimeofday)(table.0.userdata, &mut time, std::ptr::null_mut()) };
     time.tv_sec * 1_000_000 + time.tv_usec
 }
 
-/// Lets virtual time pass; none where it was then already.
+/// Lets virtual time pass until this time, unless it is past already.
 pub fn sleep_until(table: &Table, until_us: i64) {
     let mut rest = u64::try_from(until_us - clock_us(table)).unwrap_or(0);
     while rest > 0 {
         let part = rest.min(1_000_000_000);
-        // SAFETY: the instance lives.
+        // SAFETY: the instance is alive.
         unsafe { (table.0.usleep)(table.0.userdata, part as u32) };
         rest -= part;
     }
 }
 
 pub fn inject(table: &Table, bytes: &[u8]) -> Result<(), String> {
-    // SAFETY: the instance lives; the bytes are there.
+    // SAFETY: the instance is alive, and the bytes are readable.
     let outcome =
         unsafe { (table.0.netdev_send)(table.0.userdata, bytes.as_ptr().cast(), bytes.len()) };
     if outcome == 0 {
@@ -38,28 +38,28 @@ pub fn inject(table: &Table, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The next packet, and when it left.
+/// Returns the next packet that the application sends, and when it was sent.
 pub fn fetch(table: &Table) -> Result<(Vec<u8>, i64), String> {
     let mut buffer = vec![0_u8; 1 << 17];
     let (mut len, mut at_us) = (buffer.len(), 0);
-    // SAFETY: the instance lives; the buffer has the length that is said.
+    // SAFETY: the instance is alive, and the buffer has the given length.
     let outcome = unsafe {
         let data = buffer.as_mut_ptr().cast();
         (table.0.netdev_receive)(table.0.userdata, data, &mut len, &mut at_us)
     };
     if outcome != 0 {
-        return Err(format!("nothing leaves: {}", errno()));
+        return Err(format!("no packet is sent: {}", errno()));
     }
     if len == 0 {
-        return Err("nothing leaves".to_owned());
+        return Err("no packet is sent".to_owned());
     }
     buffer.truncate(len);
     Ok((buffer, at_us))
 }
 
-/// The name of the error number of this thread.
+/// Returns the name of this thread's error number.
 fn errno() -> String {
-    // SAFETY: the error number of this thread can always be read.
+    // SAFETY: a thread can always read its own error number.
     let number = unsafe { *libc::__errno_location() };
     let known = ERRORS.iter().find(|(known, _)| *known == number);
     known.map_or(number.to_string(), |(_, name)| (*name).to_owned())
@@ -175,7 +175,7 @@ const TCP_OPTIONS: &[(c_int, &str)] = names![
     TCP_FASTOPEN_NO_COOKIE,
 ];
 
-/// TCP_INQ, which the C library does not name.
+/// TCP_INQ, which the libc crate does not define.
 const TCP_INQ: c_int = 36;
 
 const IP_OPTIONS: &[(c_int, &str)] = names![IP_TOS, IP_MTU_DISCOVER, IP_RECVERR, IP_MTU, IP_TTL];
@@ -189,7 +189,7 @@ fn named(table: &[(c_int, &str)], name: &str) -> Option<c_int> {
         .map(|(value, _)| *value)
 }
 
-/// `A|B|C` as a number.
+/// Converts names of the form `A|B|C` to a number.
 fn union(table: &[(c_int, &str)], text: &str) -> Result<c_int, String> {
     let names = text.split('|').filter(|name| *name != "0");
     let mut values = names.map(|name| named(table, name).ok_or(format!("{name} is unknown")));
@@ -223,7 +223,7 @@ fn int<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{text} is not a number"))
 }
 
-/// What a call gave: the number, and the error's name when it is -1.
+/// Formats the result of a call: the number, followed by the name of the error if the number is -1.
 fn result(value: i64) -> String {
     match value {
         -1 => format!("-1 {}", errno()),
@@ -231,7 +231,7 @@ fn result(value: i64) -> String {
     }
 }
 
-/// An address as bytes.
+/// Returns an address as the bytes of a `sockaddr`.
 fn sockaddr(addr: IpAddr, port: u16) -> Vec<u8> {
     let mut bytes = Vec::new();
     match addr {
@@ -252,7 +252,7 @@ fn sockaddr(addr: IpAddr, port: u16) -> Vec<u8> {
     bytes
 }
 
-/// Runs one call; gives its result as a scenario would say it.
+/// Makes one call and returns its result in the notation of scenarios.
 pub fn run(table: &Table, call: &str, wire: &mut Wire) -> Result<String, String> {
     let words: Vec<&str> = call.split_whitespace().collect();
     let (name, args) = words.split_first().ok_or("no call")?;
@@ -275,12 +275,12 @@ fn open_or_close(
     wire: &mut Wire,
 ) -> Result<String, String> {
     if name == "socket" {
-        // What a new connection sends is numbered anew.
+        // The data of a new connection is counted from its start.
         wire.written = 1;
     }
     let (t, data) = (&table.0, table.0.userdata);
     let number = |at: usize| int::<c_int>(args.get(at).copied().ok_or("an argument is missing")?);
-    // SAFETY: the instance lives; addresses have the lengths that are said.
+    // SAFETY: the instance is alive, and addresses have the given lengths.
     let value = unsafe {
         match name {
             "socket" => {
@@ -327,7 +327,7 @@ fn open_or_close(
                 let fd = (t.accept)(data, number(0)?, addr.as_mut_ptr().cast(), &mut len);
                 let expected = sockaddr(wire.remote().addr, wire.remote().port);
                 if fd >= 0 && addr[..len as usize] != expected[..] {
-                    return Err("accept gives another address".to_owned());
+                    return Err("accept returns another address".to_owned());
                 }
                 fd
             }
@@ -357,7 +357,7 @@ fn open_or_close(
     Ok(result(value.into()))
 }
 
-/// `ioctl FD NAME`: the number it gives.
+/// Makes the call `ioctl FD NAME` and returns its number.
 fn ioctl(table: &Table, fd: c_int, args: &[&str]) -> Result<String, String> {
     let request = match args.get(1) {
         Some(&"SIOCINQ") => libc::FIONREAD,
@@ -369,7 +369,7 @@ fn ioctl(table: &Table, fd: c_int, args: &[&str]) -> Result<String, String> {
     };
     let mut value: c_int = args.get(2).map_or(Ok(-7), |text| int(text))?;
     let at = &raw mut value;
-    // SAFETY: the instance lives; the request takes a pointer to an int.
+    // SAFETY: the instance is alive, and the request takes a pointer to an int.
     let outcome = unsafe { (table.0.ioctl)(table.0.userdata, fd, request, at as usize) };
     Ok(match outcome {
         0 => value.to_string(),
@@ -377,7 +377,8 @@ fn ioctl(table: &Table, fd: c_int, args: &[&str]) -> Result<String, String> {
     })
 }
 
-/// `read FD LEN`, `recv FD LEN FLAGS`, `write FD LEN` and so on. Data is checked, and made, by its number.
+/// Makes a call such as `read FD LEN`, `recv FD LEN FLAGS` or `write FD LEN`. Sent data is a pattern that depends on the number of each byte, and
+/// received data must have this pattern.
 fn transfer(table: &Table, name: &str, args: &[&str], wire: &mut Wire) -> Result<String, String> {
     let fd: c_int = int(args.first().ok_or("no descriptor")?)?;
     let len: usize = int(args.get(1).ok_or("no length")?)?;
@@ -406,7 +407,7 @@ fn receive(
     let mut control = [0_u64; 32];
     let mut unread = None;
     let mut stamped = None;
-    // SAFETY: the instance lives; buffers have the lengths that are said.
+    // SAFETY: the instance is alive, and buffers have the given lengths.
     let got = unsafe {
         match name {
             "read" => (t.read)(data, fd, at, len),
@@ -457,7 +458,7 @@ fn receive(
             .all(|(&byte, at)| byte == pattern(at));
         if !good {
             return Err(format!(
-                "what is read from {} on is not what was sent",
+                "the data from byte {} on differs from what was sent",
                 wire.read
             ));
         }
@@ -472,14 +473,14 @@ fn receive(
     })
 }
 
-/// What control messages tell of timestamps: stage, number of the byte, and the time since the clock's start.
+/// Formats the timestamps in control messages: stage, number of the byte, and the time since the start of the clock.
 ///
 /// # Safety
-/// The message's control buffer is good for its length.
+/// The message's control buffer must be readable for its length.
 unsafe fn stamp_told(message: &libc::msghdr) -> Option<String> {
     let mut told = String::new();
     let truncated = message.msg_flags & libc::MSG_TRUNC != 0;
-    // SAFETY: by this function's contract; the macros stay within the buffer's length.
+    // SAFETY: by this function's contract. The macros stay within the buffer's length.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while let Some(control) = header.as_ref() {
@@ -509,7 +510,7 @@ unsafe fn stamp_told(message: &libc::msghdr) -> Option<String> {
     (!told.is_empty()).then_some(told)
 }
 
-/// A buffer as two parts, to see that both are used.
+/// Splits a buffer in two parts, to check that calls use both.
 fn halves(at: *mut c_void, len: usize) -> [libc::iovec; 2] {
     let half = len / 2;
     [
@@ -524,7 +525,7 @@ fn halves(at: *mut c_void, len: usize) -> [libc::iovec; 2] {
     ]
 }
 
-/// A buffer as parts of one byte.
+/// Splits a buffer in parts of one byte.
 fn bytes_apart(buffer: &mut [u8]) -> Vec<libc::iovec> {
     let part = |byte: &mut u8| libc::iovec {
         iov_base: (byte as *mut u8).cast(),
@@ -552,7 +553,7 @@ fn send(
         _ => halves(at, len).to_vec(),
     };
     let mut addr = sockaddr(wire.remote().addr, wire.remote().port);
-    // SAFETY: the instance lives; buffers have the lengths that are said.
+    // SAFETY: the instance is alive, and buffers have the given lengths.
     let sent = unsafe {
         match name {
             "write" => (t.write)(data, fd, at, len),
@@ -588,7 +589,7 @@ fn send(
     result(sent as i64)
 }
 
-/// `set FD NAME VALUE`, `get FD NAME`, `info FD FIELD`.
+/// Makes a call `set FD NAME VALUE`, `get FD NAME` or `info FD FIELD`.
 fn option(table: &Table, call: &str, args: &[&str]) -> Result<String, String> {
     let (t, data) = (&table.0, table.0.userdata);
     let fd: c_int = int(args.first().ok_or("no descriptor")?)?;
@@ -599,7 +600,7 @@ fn option(table: &Table, call: &str, args: &[&str]) -> Result<String, String> {
         let len = args
             .get(3)
             .map_or(Ok(value.len() as socklen_t), |text| int(text))?;
-        // SAFETY: the instance lives; the value is no shorter than what is said.
+        // SAFETY: the instance is alive, and the value is at least as long as the given length.
         let outcome =
             unsafe { (t.setsockopt)(data, fd, level, option, value.as_ptr().cast(), len) };
         return Ok(result(outcome.into()));
@@ -615,7 +616,7 @@ fn option(table: &Table, call: &str, args: &[&str]) -> Result<String, String> {
         )
     } else {
         let (level, option) = option_of(name)?;
-        // SAFETY: the instance lives; the value has the length that is said.
+        // SAFETY: the instance is alive, and the value has the given length.
         let outcome =
             unsafe { (t.getsockopt)(data, fd, level, option, value.as_mut_ptr().cast(), &mut len) };
         (level, option, outcome)
@@ -623,7 +624,7 @@ fn option(table: &Table, call: &str, args: &[&str]) -> Result<String, String> {
     if outcome != 0 {
         return Ok(result(outcome.into()));
     }
-    let int_at = |at: usize| i32::from_ne_bytes(value[at..at + 4].try_into().expect("four"));
+    let int_at = |at: usize| i32::from_ne_bytes(value[at..at + 4].try_into().expect("four bytes"));
     Ok(match option {
         libc::TCP_INFO if level == libc::IPPROTO_TCP => info_field(&value, name)?,
         libc::TCP_CONGESTION if level == libc::IPPROTO_TCP => {
@@ -638,11 +639,11 @@ fn option(table: &Table, call: &str, args: &[&str]) -> Result<String, String> {
     })
 }
 
-/// An int; `SECONDS` for timeouts; `ON,SECONDS` for SO_LINGER; a name for TCP_CONGESTION.
+/// Converts the value of an option to bytes: an int, `SECONDS` for timeouts, `ON,SECONDS` for SO_LINGER, a name for TCP_CONGESTION.
 fn option_value(option: c_int, level: c_int, text: &str) -> Result<Vec<u8>, String> {
     Ok(match (level, option) {
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => text.as_bytes().to_vec(),
-        // A byte, as often as a key has bytes.
+        // Repeats one byte to the length of two keys.
         (libc::IPPROTO_TCP, libc::TCP_FASTOPEN_KEY) => vec![int(text)?; 32],
         (libc::SOL_SOCKET, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) => {
             let us = super::micros(text)?;
@@ -658,7 +659,7 @@ fn option_value(option: c_int, level: c_int, text: &str) -> Result<Vec<u8>, Stri
     })
 }
 
-/// A field of `struct tcp_info` by its name without `tcpi_`.
+/// Returns a field of `struct tcp_info` by its name.
 fn info_field(info: &[u8], name: &str) -> Result<String, String> {
     macro_rules! at {
         ($($field:ident),*) => {
@@ -699,7 +700,9 @@ fn info_field(info: &[u8], name: &str) -> Result<String, String> {
         _ => None,
     };
     if let Some(at) = long {
-        return Ok(u64::from_ne_bytes(info[at..at + 8].try_into().expect("eight")).to_string());
+        return Ok(
+            u64::from_ne_bytes(info[at..at + 8].try_into().expect("eight bytes")).to_string(),
+        );
     }
     let at = match name {
         "tcpi_segs_out" => 136,
@@ -732,10 +735,10 @@ fn info_field(info: &[u8], name: &str) -> Result<String, String> {
             tcpi_total_retrans
         ),
     };
-    Ok(u32::from_ne_bytes(info[at..at + 4].try_into().expect("four")).to_string())
+    Ok(u32::from_ne_bytes(info[at..at + 4].try_into().expect("four bytes")).to_string())
 }
 
-/// Conditions as names.
+/// Formats conditions as names.
 fn conditions(bits: u32) -> String {
     let names: Vec<_> = CONDITIONS
         .iter()
@@ -745,7 +748,7 @@ fn conditions(bits: u32) -> String {
     names.join("|")
 }
 
-/// `poll FD CONDITIONS MS`, `epoll_ctl EPOLL add|mod|del FD CONDITIONS`, `epoll_wait EPOLL MS [MOST]`.
+/// Makes a call `poll FD CONDITIONS MS`, `epoll_ctl EPOLL add|mod|del FD CONDITIONS` or `epoll_wait EPOLL MS [MOST]`.
 fn poll(table: &Table, name: &str, args: &[&str]) -> Result<String, String> {
     let (t, data) = (&table.0, table.0.userdata);
     let number = |at: usize| int::<c_int>(args.get(at).copied().ok_or("an argument is missing")?);
@@ -757,7 +760,7 @@ fn poll(table: &Table, name: &str, args: &[&str]) -> Result<String, String> {
                 events: mask(1)? as i16,
                 revents: 0,
             };
-            // SAFETY: the instance lives; there is one entry.
+            // SAFETY: the instance is alive, and there is one entry.
             let count = unsafe { (t.poll)(data, &mut entry, 1, number(2)?) };
             Ok(match count {
                 1 => conditions(entry.revents as u16 as u32),
@@ -765,7 +768,7 @@ fn poll(table: &Table, name: &str, args: &[&str]) -> Result<String, String> {
             })
         }
         "epoll_create" => {
-            // SAFETY: the instance lives.
+            // SAFETY: the instance is alive.
             Ok(result(unsafe { (t.epoll_create)(data, number(0)?) }.into()))
         }
         "epoll_ctl" => {
@@ -780,7 +783,7 @@ fn poll(table: &Table, name: &str, args: &[&str]) -> Result<String, String> {
                 events: mask(3)? as u32,
                 u64: fd as u64,
             };
-            // SAFETY: the instance lives; the event is one.
+            // SAFETY: the instance is alive, and the pointer is to one event.
             Ok(result(
                 unsafe { (t.epoll_ctl)(data, number(0)?, operation, fd, &mut event) }.into(),
             ))
@@ -788,7 +791,7 @@ fn poll(table: &Table, name: &str, args: &[&str]) -> Result<String, String> {
         _ => {
             let most = args.get(2).map_or(Ok(4), |text| int::<c_int>(text))?;
             let mut events = [libc::epoll_event { events: 0, u64: 0 }; 4];
-            // SAFETY: the instance lives; there is room for as many events.
+            // SAFETY: the instance is alive, and the array has space for this number of events.
             let count = unsafe {
                 (t.epoll_wait)(
                     data,
@@ -810,12 +813,12 @@ fn poll(table: &Table, name: &str, args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// `pipe` and `splice FROM TO LEN [nonblock|more]`.
+/// Makes a call `pipe` or `splice FROM TO LEN [nonblock|more]`.
 fn pipe(table: &Table, name: &str, args: &[&str], wire: &mut Wire) -> Result<String, String> {
     let (t, data) = (&table.0, table.0.userdata);
     if name == "pipe" {
         let mut ends = [0; 2];
-        // SAFETY: the instance lives; there is room for two.
+        // SAFETY: the instance is alive, and the array has space for two descriptors.
         let outcome = unsafe { (t.pipe)(data, ends.as_mut_ptr()) };
         return Ok(match outcome {
             0 => format!("{} {}", ends[0], ends[1]),
@@ -829,9 +832,9 @@ fn pipe(table: &Table, name: &str, args: &[&str], wire: &mut Wire) -> Result<Str
         _ => 0,
     };
     let (none, len) = (std::ptr::null_mut(), number(2)? as usize);
-    // SAFETY: the instance lives.
+    // SAFETY: the instance is alive.
     let moved = unsafe { (t.splice)(data, number(0)?, none, number(1)?, none, len, flags) };
-    // What goes from a pipe to the peer has numbers of its own.
+    // Data that a pipe sends to the peer is counted separately.
     let _ = wire;
     Ok(result(moved as i64))
 }

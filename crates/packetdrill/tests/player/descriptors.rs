@@ -1,18 +1,18 @@
-//! Descriptors of scenarios, which count from 3, and the numbers that the object gave for them.
+//! Maps the descriptors of scenarios, which count from 3, to those that the object returned.
 
 use libc::c_int;
 
-/// No object gives so high a number: for descriptors that a scenario made up.
+/// Added to a descriptor that no call has returned. The object returns no descriptors as high as this.
 const NOBODYS: c_int = 1_000_000;
 
-/// What the numbers in a scenario stand for.
+/// Descriptors in use.
 #[derive(Clone, Debug, Default)]
 pub struct Descriptors {
-    /// As the scenario has it, and as the object does.
+    /// The scenario's number and the object's number of each descriptor.
     pairs: Vec<(c_int, c_int)>,
 }
 
-/// Which words of a call are descriptors.
+/// Returns the indices of the words of a call that are descriptors.
 fn places(call: &str) -> &'static [usize] {
     match call {
         "socket" | "epoll_create" | "pipe" => &[],
@@ -23,7 +23,7 @@ fn places(call: &str) -> &'static [usize] {
 }
 
 impl Descriptors {
-    /// The call with the object's numbers.
+    /// Replaces the descriptors of a call by the object's numbers.
     pub fn translate(&self, call: &str) -> String {
         let mut words: Vec<_> = call.split_whitespace().map(str::to_owned).collect();
         for &place in places(words.first().map_or("", String::as_str)) {
@@ -36,10 +36,10 @@ impl Descriptors {
         words.join(" ")
     }
 
-    /// Closes what is left as the process's own descriptors.
+    /// Closes the remaining descriptors by the C library's function.
     pub fn close(&mut self) {
         for (_, given) in self.pairs.drain(..) {
-            // SAFETY: the object holds the number for the scenario alone.
+            // SAFETY: only this scenario uses the descriptor.
             unsafe { libc::close(given) };
         }
     }
@@ -53,7 +53,7 @@ impl Descriptors {
         }
     }
 
-    /// What a call gave, with the scenario's numbers: new ones are the next that `expected` names.
+    /// Returns the result of a call with the scenario's numbers. A new descriptor gets the number that `expected` gives it.
     pub fn name(&mut self, call: &str, expected: &str, got: &str) -> String {
         let mut words = call.split_whitespace();
         match words.next().unwrap_or_default() {
@@ -82,7 +82,7 @@ impl Descriptors {
         }
     }
 
-    /// `FD:CONDITIONS` for each event.
+    /// Replaces the descriptors of events of the form `FD:CONDITIONS`.
     fn name_events(&self, got: &str) -> String {
         let named = got.split_whitespace().map(|event| {
             let (given, conditions) = event.split_once(':').unwrap_or((event, ""));

@@ -1,22 +1,23 @@
-//! Plays scenarios: lines of calls and packets with times, to the shared object as a tool loads it, through the C interface
-//! alone and with a tool's habits: the second thread waits for its time by itself, what a connection is like is asked of the
-//! C library's function, and descriptors are closed with the C library's as well before the instance is freed.
+//! Plays scenarios, which are lines of calls and packets with times, against the shared object. The player loads the object and uses its C interface
+//! as tools do: a second thread waits for its time itself, TCP_INFO is read by the C library's function, and descriptors are also closed by the C
+//! library's function before the instance is freed.
 //!
-//! A line is `+SECONDS ACTION`; the time is since the line before. `#` starts a comment. Actions:
+//! A line is `+SECONDS ACTION`. The time is relative to the previous line. `#` starts a comment. Actions:
 //!
 //! - `CALL ARGS = RESULT [ERRNO]`: a call that returns at once, for example `read 4 1000 = -1 EAGAIN`;
-//! - `...SECONDS CALL ARGS = RESULT [ERRNO]`: the same on a second thread, which blocks; it returns so long after;
+//! - `...SECONDS CALL ARGS = RESULT [ERRNO]`: a call on a second thread, which blocks and returns after this time;
 //! - `< SEGMENT`: a packet from the peer, as in packet dialogues (`CONTRIBUTING.md`);
-//! - `> SEGMENT [tos N]`: the next packet to the peer: when it leaves, and every field that is named;
-//! - `change KEY=VALUE,...`: settings that hold from now on;
-//! - `skipped N`: so many bytes of the peer's are not read in their place, for one was urgent;
-//! - `quiet SECONDS`: nothing leaves for so long;
-//! - `flags KEY=VALUE,...`: on the first line, what the object is set to; `v6` likewise.
-//! - `serve`, `serve-stamped`, `connect`: the usual beginnings, after which descriptor 4 or 3 has a connection whose
-//!   round-trip time is 100 ms and whose segments hold 1000 bytes.
+//! - `> SEGMENT [tos N]`: the next packet to the peer, which must be sent at this time and must have every given field;
+//! - `icmp ERROR`: an ICMP error from a router;
+//! - `change KEY=VALUE,...`: changes settings from now on;
+//! - `skipped N`: N bytes from the peer are not read in sequence, because one of them was urgent;
+//! - `quiet SECONDS`: no packet is sent for this time;
+//! - `flags KEY=VALUE,...`: settings of the object, on the first line; `v6` is written there too;
+//! - `serve`, `serve-stamped`, `connect`: common beginnings, after which descriptor 4 or 3 has a connection with a
+//!   round-trip time of 100 ms and segments of 1000 bytes.
 //!
-//! Descriptors are counted from 3, whatever numbers the object gives. Sequence numbers are relative: each end's SYN is
-//! 0. Data is a pattern by its number, and checked.
+//! Descriptors are counted from 3, whatever numbers the object returns. Sequence numbers are relative: the SYN of each
+//! end is 0. Data is a pattern that depends on the number of each byte, and is checked.
 
 mod calls;
 mod descriptors;
@@ -32,17 +33,17 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How far virtual times may be off, microseconds. Timers of Linux tick in milliseconds.
+/// Tolerance of virtual times in microseconds. Linux's timers tick in milliseconds.
 const TOLERANCE_US: i64 = 2000;
 
-/// Nothing here takes so long, however much else the machine does.
+/// Longer than any operation takes, however busy the machine is.
 const LONG: Duration = Duration::from_secs(120);
 
-/// The table, which any thread may use: that is what the object promises.
+/// The table of the C interface, which the object allows all threads to use.
 #[derive(Clone, Copy)]
 pub struct Table(pub Interface);
 
-// SAFETY: the instance behind it is made for calls from several threads.
+// SAFETY: the instance supports calls from several threads.
 unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
@@ -75,7 +76,7 @@ const CONNECT: [&str; 5] = [
     "+0 > . 1:1(0) ack 1",
 ];
 
-/// A call on the second thread.
+/// A blocking call on the second thread.
 struct Blocked {
     line: String,
     thread: JoinHandle<(String, i64)>,
@@ -87,29 +88,29 @@ struct Blocked {
 pub struct Player {
     table: Arc<Table>,
     wire: packets::Wire,
-    /// Shared with the second thread, whose call may give a new one.
+    /// Shared with the second thread, whose call may return a new descriptor.
     descriptors: Arc<Mutex<Descriptors>>,
-    /// When the line before was.
+    /// Time of the previous line.
     at_us: i64,
     blocked: Option<Blocked>,
-    /// Where settings stand that change.
+    /// File from which the object reads changes of its settings.
     changes: tempfile::NamedTempFile,
 }
 
 impl Drop for Player {
     fn drop(&mut self) {
         if self.blocked.is_none() {
-            self.descriptors.lock().expect("nobody panics").close();
-            // SAFETY: no other thread uses the instance, and nobody will.
+            self.descriptors.lock().expect("no panic").close();
+            // SAFETY: no other thread uses the instance, and it is not used again.
             unsafe { (self.table.0.free)(self.table.0.userdata) };
         }
     }
 }
 
-/// Plays all scenarios of one file: each starts with `== TITLE`.
+/// Plays all scenarios of one file. Each starts with `== TITLE`.
 ///
 /// # Panics
-/// When one does not go as it says, with everything that went wrong.
+/// If any scenario fails, with the failures of all.
 pub fn play_file(name: &str, text: &str) {
     let mut failures = Vec::new();
     let mut count = 0;
@@ -235,7 +236,7 @@ impl Player {
         same(&expected, &got)
     }
 
-    /// Runs a call on another thread, which lets time pass until then, and waits until that sleeps in the kernel.
+    /// Starts a thread that waits until `due_us` and then makes the call. Returns once the thread sleeps in the kernel.
     fn start_blocked(&mut self, due_us: i64, after_us: i64, action: &str) -> Result<(), String> {
         self.join()?;
         let (call, expected) = split_result(action)?;
@@ -244,7 +245,7 @@ impl Player {
         let mut wire = self.wire.clone();
         let (tell, told) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            // SAFETY: it takes nothing and cannot fail.
+            // SAFETY: gettid has no arguments and cannot fail.
             let _ = tell.send(unsafe { libc::gettid() });
             calls::sleep_until(&table, due_us);
             let got = run(&table, &descriptors, &mut wire, &call, &awaited);
@@ -262,7 +263,7 @@ impl Player {
         Ok(())
     }
 
-    /// The call on the second thread has returned when it should and what it should.
+    /// Checks that the call on the second thread returns at the expected time and with the expected result.
     fn join(&mut self) -> Result<(), String> {
         let Some(blocked) = self.blocked.take() else {
             return Ok(());
@@ -292,12 +293,12 @@ impl Player {
         let (got, got_service) = self.wire.decode(&bytes)?;
         let same_service = service.is_none_or(|service| service == got_service.to_string());
         if !segment.says(&got) || !same_service {
-            return Err(format!("left {got} tos {got_service}"));
+            return Err(format!("sent {got} tos {got_service}"));
         }
         on_time(at_us, due_us).map_err(|what| format!("{what} ({got})"))
     }
 
-    /// Nothing leaves between now and then: a probe that must be answered then comes back first.
+    /// Checks that no packet is sent for this time: then the answer to a probe is the next packet.
     fn expect_quiet(&mut self, from_us: i64, for_us: i64) -> Result<(), String> {
         self.wait_until(from_us + for_us);
         let stranger = self.wire.stranger();
@@ -307,7 +308,10 @@ impl Player {
             return Ok(());
         }
         let (what, _) = self.wire.decode(&bytes)?;
-        Err(format!("at {:+} us left {what}", at_us - from_us))
+        Err(format!(
+            "at {:+} us the packet {what} is sent",
+            at_us - from_us
+        ))
     }
 
     fn wait_until(&self, until_us: i64) {
@@ -315,7 +319,7 @@ impl Player {
     }
 }
 
-/// Runs a call and gives its result, both with the scenario's descriptors.
+/// Makes a call and returns its result, both with the scenario's descriptors.
 fn run(
     table: &Table,
     descriptors: &Mutex<Descriptors>,
@@ -323,13 +327,13 @@ fn run(
     call: &str,
     expected: &str,
 ) -> Result<String, String> {
-    let live = descriptors.lock().expect("nobody panics").translate(call);
+    let live = descriptors.lock().expect("no panic").translate(call);
     let got = calls::run(table, &live, wire)?;
-    let mut descriptors = descriptors.lock().expect("nobody panics");
+    let mut descriptors = descriptors.lock().expect("no panic");
     Ok(descriptors.name(call, expected, &got))
 }
 
-/// A line's call and what it should come to.
+/// Splits a line into the call and its expected result.
 fn split_result(action: &str) -> Result<(&str, String), String> {
     let (call, result) = action.rsplit_once(" = ").ok_or("a call has a result")?;
     Ok((call.trim(), result.trim().to_owned()))
@@ -356,7 +360,7 @@ fn micros(seconds: &str) -> Result<i64, String> {
     Ok((seconds * 1e6).round() as i64)
 }
 
-/// Polls until the thread sleeps in the kernel, or is done.
+/// Waits until the thread sleeps in the kernel or has ended.
 fn wait_for_sleep(id: i32, thread: &JoinHandle<(String, i64)>) {
     let path = format!("/proc/self/task/{id}/stat");
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Packets of scenarios, in text and as bytes.
+//! Converts packets of scenarios between text and bytes.
 
 use baton_testkit::{Numbers, SegmentText};
 use baton_wire::{
@@ -6,28 +6,28 @@ use baton_wire::{
 };
 use std::net::IpAddr;
 
-/// The peer's initial sequence number: near the end of the number space, so that everything is tried across it.
+/// The peer's initial sequence number. It is near the end of the sequence space, so that the scenarios cross the wrap-around.
 const PEER_ISS: SeqNr = SeqNr(u32::MAX - 5000);
 
-/// The peer's ports: as a client, and as a server.
+/// The peer's port, and the application's port as a server.
 const PEER_PORT: u16 = 50_000;
 pub const SERVER_PORT: u16 = 8080;
 
-/// The byte with this number in either direction.
+/// Returns the data byte with this number. Both directions use the same pattern.
 pub fn pattern(number: u32) -> u8 {
     (number % 251) as u8
 }
 
-/// What both ends know of the connection.
+/// The state of a connection that is needed to read and write its packets.
 #[derive(Clone, Debug)]
 pub struct Wire {
     local: Endpoint,
     remote: Endpoint,
-    /// Our initial sequence number, once seen.
+    /// The application's initial sequence number, once it is known.
     iss: Option<SeqNr>,
-    /// Our timestamps start here.
+    /// The application's first timestamp.
     first_stamp: Option<u32>,
-    /// Next number to write and to read, for the pattern.
+    /// Number of the next byte to write and to read.
     pub written: u32,
     pub read: u32,
 }
@@ -57,7 +57,7 @@ impl Wire {
         self.remote
     }
 
-    /// The packet from the peer as bytes. A SYN starts a new connection.
+    /// Encodes a packet from the peer. A SYN starts a new connection.
     pub fn encode(&mut self, text: &SegmentText) -> Vec<u8> {
         if text.flags & (Flags::SYN | Flags::ACK) == Flags::SYN {
             self.iss = None;
@@ -86,7 +86,7 @@ impl Wire {
         bytes
     }
 
-    /// A packet to the peer as text would say it, and its type of service.
+    /// Decodes a packet to the peer. Returns its text and its type of service.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<(SegmentText, u8), String> {
         let (packet, data) = decode_packet(bytes).map_err(|error| error.to_string())?;
         let header = &packet.header;
@@ -119,7 +119,7 @@ impl Wire {
         Ok((text, service))
     }
 
-    /// A segment of no connection, which a reset answers.
+    /// Returns a segment that belongs to no connection, which is answered by a reset.
     pub fn stranger(&self) -> Vec<u8> {
         let packet = Packet {
             src: Endpoint::new(self.remote.addr, 9),
@@ -139,7 +139,7 @@ impl Wire {
         decode_packet(bytes).is_ok_and(|(packet, _)| packet.dst.port == 9)
     }
 
-    /// `unreachable CODE seq=N` or `too-big MTU seq=N`: an ICMP error that quotes a segment of ours.
+    /// Encodes `unreachable CODE seq=N` or `too-big MTU seq=N`: an ICMP error that quotes a segment of the application.
     pub fn encode_icmp(&self, text: &str) -> Result<Vec<u8>, String> {
         let words: Vec<_> = text.split_whitespace().collect();
         let [kind, value, seq] = words[..] else {
@@ -175,7 +175,7 @@ impl Wire {
         Ok(bytes)
     }
 
-    /// The start of a segment of ours, as routers quote it.
+    /// Returns the start of a segment of the application, as routers quote it.
     fn quoted(&self, seq: SeqNr) -> Vec<u8> {
         let packet = Packet {
             src: self.local,

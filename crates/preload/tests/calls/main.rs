@@ -1,5 +1,5 @@
-//! Programs that know nothing of Baton, with the library preloaded, on one of two adapters; their peer is on the other. They are
-//! written in Python, whose socket calls are those of the C library.
+//! Unmodified programs with the preloaded library on one of two adapters; their peer is on the other. The programs are written in Python, which makes
+//! its socket calls through the C library.
 
 #[path = "../../../baton/tests/common/needs.rs"]
 mod needs;
@@ -57,16 +57,16 @@ const ALL: [(&str, fn()); 11] = [
     }),
 ];
 
-/// The library lies beside the directory of the test programs, or in it.
+/// Returns the path of the library, which is in the directory of the test programs or in its parent.
 fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("a test has a path");
+    let test = std::env::current_exe().expect("the program's path");
     let places = test.ancestors().skip(1).take(2);
     let mut places = places.map(|place| place.join("libbaton_preload.so"));
     let found = places.find(|path| path.exists());
     found.expect("the library is built with the tests")
 }
 
-/// Runs a part of the program; the peer does what the program asks for.
+/// Runs one part of `server.py` and a peer that does what the program asks for.
 fn play(part: &str, port: u16) {
     let network = Network::start();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calls/server.py");
@@ -78,18 +78,21 @@ fn play(part: &str, port: u16) {
         .env("BATON_LOG", "stderr")
         .stdout(Stdio::piped())
         .spawn()
-        .expect("it runs");
+        .expect("a process");
     let adapter = Adapter::connect(network.path(Side::Left)).expect("an adapter");
     let peer = connect(&adapter, port, &mut program);
     let obeyed = peer.map(|stream| obey(&stream, &mut program));
-    let ended = program.wait().expect("it ends");
+    let ended = program.wait().expect("the program ends");
     assert!(ended.success(), "{part}: {ended}");
-    assert!(obeyed.is_some(), "the peer was connected");
+    assert!(
+        obeyed.is_some(),
+        "the peer connects before the program ends"
+    );
 }
 
 /// Connects once the program listens.
 fn connect(adapter: &Adapter, port: u16, program: &mut Child) -> Option<TcpStream> {
-    while program.try_wait().expect("it is a child").is_none() {
+    while program.try_wait().expect("a child process").is_none() {
         match TcpStream::connect(adapter, Side::Right.address(port)) {
             Ok(stream) => return Some(stream),
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
@@ -101,7 +104,7 @@ fn connect(adapter: &Adapter, port: u16, program: &mut Child) -> Option<TcpStrea
     None
 }
 
-/// Does what the program says, line by line, until it has closed.
+/// Obeys the commands that the program sends, one per line, until the program closes the connection.
 fn obey(stream: &TcpStream, program: &mut Child) {
     let mut lines = BufReader::new(stream);
     let mut line = String::new();
@@ -118,19 +121,21 @@ fn obey(stream: &TcpStream, program: &mut Child) {
             }
             "shut" => stream.shutdown(Shutdown::Write).expect("shut"),
             "pause" => {
-                // Until the program says elsewhere that it has filled all buffers.
-                let output = program.stdout.as_mut().expect("it is piped");
-                output.read_exact(&mut [0; 6]).expect("it goes on");
+                // Waits until the program prints that it has filled all buffers.
+                let output = program.stdout.as_mut().expect("standard output is a pipe");
+                output
+                    .read_exact(&mut [0; 6])
+                    .expect("the program prints a line");
                 let mut rest = Vec::new();
                 lines.read_to_end(&mut rest).expect("received");
                 assert!(rest.iter().all(|&byte| byte == b'.'));
                 assert!(rest.len() >= 200_000);
-                // In one piece. Of a program that has ended, nobody reads it.
+                // Sends the answer in one piece. If the program has ended, nobody reads it.
                 let _ = peer.write_all(format!("{}\n", rest.len()).as_bytes());
                 return;
             }
             "quit" => return,
-            other => panic!("{other}?"),
+            other => panic!("unknown command: {other}"),
         }
         line.clear();
     }

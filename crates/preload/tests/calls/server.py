@@ -1,4 +1,4 @@
-"""A program that knows nothing of Baton. Its peer does what it is told to, line by line: see main.rs."""
+"""A program that knows nothing of Baton. Its peer obeys the commands that it receives, one per line: see main.rs."""
 
 import array, ctypes, errno, fcntl, os, select, signal, socket, struct, sys, termios, threading, time
 
@@ -29,7 +29,7 @@ def fails(number, call, *arguments):
     except OSError as error:
         assert error.errno == number, error
     else:
-        raise AssertionError("it did not fail")
+        raise AssertionError("the call does not fail")
 
 
 def unread(connection):
@@ -52,7 +52,7 @@ def epoll():
         waiting.register(readable, IN)
         fails(errno.EEXIST, waiting.register, connection, IN)
         assert waiting.poll(0) == []
-        # Level-triggered: told until it is read. The pipe, which is the kernel's, is in the same set.
+        # Level-triggered: reported until the data is read. The same epoll instance contains a pipe, which only the kernel knows.
         connection.send(b"send 3\n")
         assert waiting.poll(60) == [(connection.fileno(), IN)] == waiting.poll(60)
         os.write(writable, b"x")
@@ -61,11 +61,11 @@ def epoll():
         os.read(readable, 1)
         assert connection.recv(10) == b"xxx"
         assert waiting.poll(0) == []
-        # The kernel's part wakes a wait.
+        # An event of the pipe ends a wait.
         threading.Timer(0.05, os.write, [writable, b"x"]).start()
         assert waiting.poll(60) == [(readable, IN)]
         os.read(readable, 1)
-        # Edge-triggered: told once for what has come.
+        # Edge-triggered: arrived data is reported once.
         waiting.modify(connection, IN | OUT | RDHUP | select.EPOLLET)
         assert waiting.poll(60) == [(connection.fileno(), OUT)] and waiting.poll(0) == []
         connection.send(b"send 3\n")
@@ -74,13 +74,13 @@ def epoll():
         until_unread(connection, 3)
         waiting.poll(0)
         assert waiting.poll(0) == [] and connection.recv(10) == b"xxx"
-        # Once only.
+        # One-shot: reported once until the connection is modified again.
         waiting.modify(connection, IN | select.EPOLLONESHOT)
         connection.send(b"send 3\n")
         assert waiting.poll(60) == [(connection.fileno(), IN)] and waiting.poll(0) == []
         waiting.modify(connection, IN | RDHUP)
         assert waiting.poll(60) == [(connection.fileno(), IN)] and connection.recv(10) == b"xxx"
-        # The end of the stream; then of both directions.
+        # The end of the stream is reported, and later the end of both directions.
         connection.send(b"shut\n")
         assert waiting.poll(60) == [(connection.fileno(), IN | RDHUP)] and connection.recv(10) == b""
         connection.shutdown(socket.SHUT_WR)
@@ -91,7 +91,7 @@ def epoll():
 
 
 def threads():
-    """One thread waits, the other accepts and adds what it has accepted to what is waited for."""
+    """One thread waits. The other accepts a connection and adds it to the epoll instance for which the first one waits."""
     listener = listening()
     with select.epoll() as waiting:
         told = []
@@ -112,7 +112,7 @@ def room():
     with select.epoll() as waiting:
         waiting.register(connection, OUT | select.EPOLLET)
         assert waiting.poll(60)
-        # What is sent is fetched, and goes on to the peer, until all buffers are full.
+        # The adapter fetches sent data and sends it to the peer until all buffers are full.
         while sent < 50_000_000 and select.select([], [connection], [], 0.2)[1]:
             try:
                 sent += connection.send(b"." * 100_000)
@@ -168,7 +168,7 @@ def options():
 
 
 def leaves():
-    """What was written before the end arrives after it."""
+    """Data that a program has written arrives after the program has ended."""
     connection = accepted()
     connection.send(b"pause\n" + b"." * 200_000)
     os.write(int(sys.argv[3]), b"go on\n")
@@ -187,18 +187,18 @@ def signals():
             wait()
         except TimeoutError:
             continue
-        raise AssertionError("it was not interrupted")
+        raise AssertionError("the signal does not interrupt the call")
     connection.send(b"shut\n")
     assert connection.recv(1) == b""
 
 
 def kernel():
-    """Clients of the kernel and of the adapter come to one listener."""
+    """One listener accepts connections from the kernel and from the adapter."""
     listener = listening("0.0.0.0")
     listener.setblocking(False)
     with select.epoll() as waiting:
         waiting.register(listener, 0)
-        # What waits there is told once it is asked for.
+        # A waiting connection is reported only once the program asks for the event.
         assert select.select([listener], [], [], 60)[0] and waiting.poll(0) == []
         waiting.modify(listener, IN)
         client = socket.create_connection(("127.0.0.1", PORT))
@@ -218,7 +218,7 @@ def kernel():
 
 
 def fork():
-    """A server that listens in one process and accepts in another; connections stay with their process."""
+    """A server listens in one process and accepts in another. A connection belongs to the process that accepted it."""
     listener = listening()
     child = os.fork()
     if child == 0:
@@ -244,7 +244,7 @@ def passed():
 
 
 def refused():
-    """Urgent data, which only the kernel knows, is refused on the adapter, and connections go on."""
+    """The adapter refuses urgent data, which only the kernel supports, and connections continue."""
     connection = accepted()
     copy = socket.socket(fileno=os.dup(connection.fileno()))
     for end in (connection, copy):
@@ -254,7 +254,7 @@ def refused():
         fails(errno.EINVAL, end.recvmsg, 1, 0, socket.MSG_OOB)
     connection.send(b"send 4\n")
     assert connection.recv(4, socket.MSG_WAITALL) == b"xxxx"
-    # Of rings nothing is seen: programs are to do without.
+    # io_uring is reported as missing, so that programs use other calls.
     library = ctypes.CDLL(None, use_errno=True)
     assert library.syscall(IO_URING_SETUP, 8, 0) == -1 and ctypes.get_errno() == errno.ENOSYS
 
@@ -264,7 +264,7 @@ TX, RX, SOFTWARE, ID, SCHED, ACK, TSONLY, BIND_PHC, ID_TCP = (1 << bit for bit i
 
 
 def just_now(at, since):
-    """Whether a time lies between two that this process has seen, but for what the clocks' readings are apart."""
+    """Returns whether a time lies between `since` and now, give or take the 2 ms by which clocks may differ."""
     return since - 0.002 <= at <= time.time() + 0.002
 
 
@@ -274,7 +274,7 @@ def timespec(data):
 
 
 def report(connection, number=TIMESTAMPING):
-    """The next report of the error queue: the stage, the byte, and when."""
+    """Returns the stage, the byte and the time of the next report of the error queue."""
     events = select.poll()
     events.register(connection, 0)
     assert events.poll(60_000) == [(connection.fileno(), select.POLLERR)]
@@ -289,7 +289,7 @@ def report(connection, number=TIMESTAMPING):
 
 
 def times():
-    """When bytes were scheduled (1), sent (0), acknowledged (2) and received."""
+    """Reads when bytes were scheduled (1), sent (0), acknowledged (2) and received."""
     listener = listening()
     select.select([listener], [], [], 0)
     option = (socket.SOL_SOCKET, TIMESTAMPING)
@@ -299,7 +299,7 @@ def times():
     assert connection.getsockopt(*option) == RX | SOFTWARE
     for value, number in ((1 << 30, errno.EINVAL), (ID_TCP, errno.EINVAL), (BIND_PHC, errno.EOPNOTSUPP)):
         fails(number, connection.setsockopt, *option, value)
-    # What arrives.
+    # Times of received data.
     since = time.time()
     connection.send(b"send 5\n")
     data, [(level, kind, value)], _, _ = connection.recvmsg(10, 200)
@@ -318,7 +318,7 @@ def times():
     connection.setsockopt(socket.SOL_SOCKET, TIMESTAMPNS, 0)
     connection.send(b"send 5\n")
     assert connection.recvmsg(10, 200)[:2] == (b"xxxxx", [])
-    # What is sent: each call's last byte, from the first that is written after the option was set.
+    # Times of sent data: one for the last byte of each call. Bytes are counted from the first one that is written after the option is set.
     everything = TX | SOFTWARE | ID | SCHED | ACK | TSONLY | ID_TCP
     connection.setsockopt(*option, everything)
     assert connection.getsockopt(*option) == everything
@@ -332,12 +332,12 @@ def times():
         assert just_now(scheduled, since) and scheduled <= sent <= acknowledged and just_now(acknowledged, since), told
         since = sent
     assert connection.recv(400_002, socket.MSG_WAITALL) == b"xx" + b"." * 400_000
-    # A call asks for itself.
+    # A single call requests times by a control message.
     connection.sendmsg([b"send", b" 1\n"], [(*option, struct.pack("I", TX))])
     assert report(connection)[:2] == (0, end + 7)
     assert connection.recvmsg(10, 200)[:2] == (b"x", [])
     fails(errno.EINVAL, connection.sendmsg, [b"."], [(*option, struct.pack("I", RX))])
-    # Epoll tells of it, and the other number of the option.
+    # Epoll reports the error queue, and the option also works under its other number.
     connection.setsockopt(socket.SOL_SOCKET, TIMESTAMPING_NEW, everything)
     with select.epoll() as waiting:
         waiting.register(connection, 0)

@@ -1,4 +1,4 @@
-//! Sockets in the tasks of an executor.
+//! Asynchronous sockets in the tasks of an executor.
 
 use crate::network::{Network, Side};
 use crate::{adapter, listening, pattern, spawn_until_it_waits};
@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// A minimal executor: one task on one thread, which sleeps until it is woken.
+/// A minimal executor, which runs one task on the calling thread and sleeps until the task is woken.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {

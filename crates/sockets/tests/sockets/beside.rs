@@ -1,4 +1,4 @@
-//! Waits for sockets and for other descriptors at once.
+//! Waits for sockets and other descriptors at the same time.
 
 use crate::network::Network;
 use crate::{LONG, listening, spawn_until_it_waits};
@@ -9,14 +9,14 @@ use std::io::{Read, Write};
 use std::thread;
 
 fn bell() -> OwnedFd {
-    eventfd(0, EventfdFlags::NONBLOCK).expect("room")
+    eventfd(0, EventfdFlags::NONBLOCK).expect("a descriptor")
 }
 
 fn ring(bell: &OwnedFd) {
-    rustix::io::write(bell, &1_u64.to_ne_bytes()).expect("room");
+    rustix::io::write(bell, &1_u64.to_ne_bytes()).expect("the counter does not overflow");
 }
 
-/// Two threads wait, of which only one waits for the adapter itself. Each is woken by its own events.
+/// Two threads wait, of which only one waits for the adapter itself. Each wakes at its own events.
 #[test]
 fn the_first_event_ends_a_wait() {
     let network = Network::start();
@@ -30,7 +30,7 @@ fn the_first_event_ends_a_wait() {
         let others = [PollFd::new(&bells[index], PollFlags::IN)];
         let watched = [Watched::Stream(&pairs[index].1, Interest::READABLE)];
         let waited = right.wait_beside(&watched, &others, Some(LONG), poll);
-        waited.expect("it can wait");
+        waited.expect("poll succeeds");
     };
     for rung_first in [0, 1] {
         thread::scope(|scope| {
@@ -48,7 +48,8 @@ fn the_first_event_ends_a_wait() {
             (&pairs[1 - rung_first].0).write_all(b"x").expect("sent");
             sent_to.join().expect("no panic");
         });
-        rustix::io::read(&bells[rung_first], &mut [0; 8]).expect("it was rung");
+        rustix::io::read(&bells[rung_first], &mut [0; 8])
+            .expect("the thread was woken by this descriptor");
         let mut server = &pairs[1 - rung_first].1;
         assert!(server.readiness().is_readable() && server.readiness().writable);
         server.read_exact(&mut [0]).expect("received");
@@ -65,7 +66,7 @@ fn listeners_report_connections() {
     thread::scope(|scope| {
         let waits = spawn_until_it_waits(scope, wait);
         let _client = TcpStream::connect(&left, address).expect("a connection");
-        waits.join().expect("no panic").expect("it can wait");
+        waits.join().expect("no panic").expect("poll succeeds");
         assert!(listener.is_acceptable());
         listener.accept().expect("a connection");
     });

@@ -1,4 +1,4 @@
-//! Sockets in the style of the standard library.
+//! Blocking sockets with the interface of the standard library.
 
 use crate::network::{Network, Side, nowhere};
 use crate::{LONG, adapter, listening, pair, pattern, spawn_until_it_waits};
@@ -21,8 +21,14 @@ fn sent_data_is_echoed() {
         client.read_exact(&mut bytes).expect("received");
         assert_eq!(u32::from_le_bytes(bytes), round);
     }
-    assert_eq!(client.peer_addr().expect("known"), Side::Right.address(80));
-    assert_eq!(server.local_addr().expect("known"), Side::Right.address(80));
+    assert_eq!(
+        client.peer_addr().expect("an address"),
+        Side::Right.address(80)
+    );
+    assert_eq!(
+        server.local_addr().expect("an address"),
+        Side::Right.address(80)
+    );
     assert!(client.take_error().expect("no failure").is_none());
 }
 
@@ -31,10 +37,10 @@ fn a_fast_open_listener_accepts_ordinary_connections() {
     let network = Network::start();
     let [client, server] = [Side::Left, Side::Right].map(|side| adapter(&network, side));
     let at = Side::Right.address(80);
-    let listener = TcpListener::bind_fast_open(&server, at, 16).expect("it listens");
-    let mut stream = TcpStream::connect(&client, at).expect("it is open");
+    let listener = TcpListener::bind_fast_open(&server, at, 16).expect("a listener");
+    let mut stream = TcpStream::connect(&client, at).expect("a connection");
     stream.write_all(b"hello").expect("sent");
-    let (mut accepted, _) = listener.accept().expect("it waits");
+    let (mut accepted, _) = listener.accept().expect("a connection");
     let mut bytes = [0; 5];
     accepted.read_exact(&mut bytes).expect("received");
     assert_eq!(&bytes, b"hello");
@@ -45,13 +51,13 @@ fn data_goes_with_the_syn_to_a_peer_that_gave_a_cookie() {
     let network = Network::start();
     let [client, server] = [Side::Left, Side::Right].map(|side| adapter(&network, side));
     let at = Side::Right.address(80);
-    let listener = TcpListener::bind_fast_open(&server, at, 16).expect("it listens");
+    let listener = TcpListener::bind_fast_open(&server, at, 16).expect("a listener");
     let data = pattern(1000, 3);
     for with_syn in [0, 1, 2] {
         let opened = TcpStream::connect_fast_open(&client, at, &data);
-        let (_stream, taken) = opened.expect("it is open");
+        let (_stream, taken) = opened.expect("a connection");
         assert_eq!(taken, data.len());
-        let (mut accepted, _) = listener.accept().expect("it waits");
+        let (mut accepted, _) = listener.accept().expect("a connection");
         let mut bytes = vec![0; data.len()];
         accepted.read_exact(&mut bytes).expect("received");
         assert!(bytes == data);
@@ -64,14 +70,15 @@ fn a_connection_begins_by_fast_open_without_waiting() {
     let network = Network::start();
     let [client, server] = [Side::Left, Side::Right].map(|side| adapter(&network, side));
     let at = Side::Right.address(80);
-    let listener = TcpListener::bind_fast_open(&server, at, 16).expect("it listens");
+    let listener = TcpListener::bind_fast_open(&server, at, 16).expect("a listener");
     let data = pattern(1000, 3);
-    // The first connection asks for a cookie, and the next sends data with it. Without one, the data is sent when the connection is open.
+    // The first connection requests a cookie, with which the next one sends data in its SYN. Without a cookie, the data is sent once the
+    // connection is open.
     for (without_cookie, with_syn) in [(false, 0), (false, 1), (true, 1)] {
         let begun = TcpStream::begin_fast_open(&client, at, &data, without_cookie);
-        let (_stream, taken) = begun.expect("it begins");
+        let (_stream, taken) = begun.expect("the connection is opening");
         assert_eq!(taken, data.len());
-        let (mut accepted, _) = listener.accept().expect("it waits");
+        let (mut accepted, _) = listener.accept().expect("a connection");
         let mut bytes = vec![0; data.len()];
         accepted.read_exact(&mut bytes).expect("received");
         assert!(bytes == data);
@@ -109,36 +116,48 @@ fn the_adapter_chooses_ports_and_reports_them() {
     let listeners = [bind(Side::Right.address(0)), bind(anywhere), bind(anywhere)];
     let ports = listeners
         .each_ref()
-        .map(|listener| listener.local_addr().expect("known").port());
+        .map(|listener| listener.local_addr().expect("an address").port());
     assert!(ports[0] != ports[1] && ports[1] != ports[2] && ports[0] != ports[2]);
     for (listener, port) in listeners.iter().zip(ports) {
         assert_ne!(port, 0);
         let client = TcpStream::connect(&left, Side::Right.address(port)).expect("a connection");
         let (server, peer) = listener.accept().expect("a connection");
-        assert_eq!(client.local_addr().expect("told"), peer);
-        assert_eq!(client.local_addr().expect("known by now"), peer);
+        assert_eq!(
+            client
+                .local_addr()
+                .expect("the adapter has reported the address"),
+            peer
+        );
+        assert_eq!(client.local_addr().expect("an address"), peer);
         assert_eq!(peer.ip(), Side::Left.address(0).ip());
         assert_eq!(
-            server.local_addr().expect("told"),
+            server
+                .local_addr()
+                .expect("the adapter has reported the address"),
             Side::Right.address(port)
         );
     }
-    // The listener is on the same port of the next adapter.
+    // The listener continues to listen on the same port after the adapter has been restarted.
     let [listener, ..] = listeners;
     network.kill(Side::Right);
-    let lost = listener.accept().expect_err("the adapter is gone");
+    let lost = listener.accept().expect_err("the adapter was killed");
     assert_eq!(lost.kind(), ErrorKind::ConnectionAborted);
     network.start_again(Side::Right);
-    let address = listener.local_addr().expect("known");
+    let address = listener.local_addr().expect("an address");
     let start = Instant::now();
     let client = loop {
         match TcpStream::connect(&left, address) {
             Ok(client) => break client,
-            Err(_) => assert!(start.elapsed() < LONG, "it listens again"),
+            Err(_) => assert!(start.elapsed() < LONG, "the listener listens again"),
         }
     };
     let (_, peer) = listener.accept().expect("a connection");
-    assert_eq!(client.local_addr().expect("told"), peer);
+    assert_eq!(
+        client
+            .local_addr()
+            .expect("the adapter has reported the address"),
+        peer
+    );
 }
 
 #[test]
@@ -232,19 +251,25 @@ fn timeouts_are_respected() {
         assert!(took >= timeout && took < LONG, "{took:?}");
     };
     client.set_read_timeout(Some(timeout)).expect("not zero");
-    assert_eq!(client.read_timeout().expect("known"), Some(timeout));
+    assert_eq!(
+        client.read_timeout().expect("the value is known"),
+        Some(timeout)
+    );
     let start = Instant::now();
-    let error = client.read(&mut [0; 10]).expect_err("nothing comes");
+    let error = client.read(&mut [0; 10]).expect_err("nothing arrives");
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
     assert_kept(start);
 
     client.set_write_timeout(Some(timeout)).expect("not zero");
-    assert_eq!(client.write_timeout().expect("known"), Some(timeout));
+    assert_eq!(
+        client.write_timeout().expect("the value is known"),
+        Some(timeout)
+    );
     let data = vec![0; 1 << 20];
     let error = loop {
         let start = Instant::now();
         match client.write(&data) {
-            Ok(taken) => assert!(taken > 0, "a write that succeeds takes something"),
+            Ok(taken) => assert!(taken > 0, "a successful write accepts at least one byte"),
             Err(error) => {
                 assert_kept(start);
                 break error;
@@ -255,7 +280,8 @@ fn timeouts_are_respected() {
 
     let left = adapter(&network, Side::Left);
     let start = Instant::now();
-    let error = TcpStream::connect_timeout(&left, nowhere(80), timeout).expect_err("nobody there");
+    let error = TcpStream::connect_timeout(&left, nowhere(80), timeout)
+        .expect_err("no host has this address");
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert_kept(start);
     let error = client
@@ -269,7 +295,7 @@ fn nonblocking_calls_report_would_block() {
     let network = Network::start();
     let (mut client, mut server) = pair(&network);
     client.set_nonblocking(true).expect("set");
-    let error = client.read(&mut [0; 10]).expect_err("nothing there");
+    let error = client.read(&mut [0; 10]).expect_err("nothing has arrived");
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
     let data = pattern(100_000, 0);
     let mut sent = 0;
@@ -283,7 +309,7 @@ fn nonblocking_calls_report_would_block() {
     client.shutdown(Shutdown::Write).expect("shut");
     let mut received = Vec::new();
     server.read_to_end(&mut received).expect("received");
-    assert_eq!(received.len(), sent, "what was taken arrives");
+    assert_eq!(received.len(), sent, "all accepted data arrives");
     assert!(
         received
             .chunks(data.len())
@@ -293,7 +319,7 @@ fn nonblocking_calls_report_would_block() {
     let right = adapter(&network, Side::Right);
     let listener = TcpListener::bind(&right, Side::Right.address(81)).expect("a free port");
     listener.set_nonblocking(true).expect("set");
-    let error = listener.accept().expect_err("nobody comes");
+    let error = listener.accept().expect_err("no connection waits");
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
 }
 
@@ -324,7 +350,7 @@ fn errors_have_the_kinds_of_the_standard_library() {
     drop(listener);
     let start = Instant::now();
     while TcpListener::bind(&other, Side::Right.address(80)).is_err() {
-        assert!(start.elapsed() < LONG, "it is free again");
+        assert!(start.elapsed() < LONG, "the address is free again");
     }
 }
 
@@ -334,12 +360,12 @@ fn a_reset_is_reported_once() {
         let network = Network::start();
         let (mut client, mut server) = pair(&network);
         client.write_all(b"never read").expect("sent");
-        server.read_exact(&mut [0]).expect("it has come");
-        // Unread data is discarded, and the peer gets a reset (RFC 2525 2.17).
+        server.read_exact(&mut [0]).expect("the data has arrived");
+        // Closing with unread data discards it and resets the connection (RFC 2525 2.17).
         drop(server);
         let start = Instant::now();
         while !client.readiness().failed {
-            assert!(start.elapsed() < LONG, "it is reset");
+            assert!(start.elapsed() < LONG, "the connection is reset");
         }
         assert!(client.readiness().untold);
         let error = match by_reading {
@@ -351,7 +377,7 @@ fn a_reset_is_reported_once() {
         assert!(client.take_error().expect("no failure").is_none());
         for _ in 0..2 {
             assert_eq!(client.read(&mut [0; 10]).expect("the end"), 0);
-            let error = client.write(b"x").expect_err("it is over");
+            let error = client.write(b"x").expect_err("the connection has ended");
             assert_eq!(error.kind(), ErrorKind::BrokenPipe);
         }
     }
@@ -368,7 +394,7 @@ fn written_data_arrives_after_the_writer_is_dropped() {
         scope.spawn(|| {
             let left = adapter(&network, Side::Left);
             let mut client = TcpStream::connect(&left, address).expect("a connection");
-            client.write_all(&data).expect("taken");
+            client.write_all(&data).expect("the data is accepted");
         });
         let (mut server, _) = listener.accept().expect("a connection");
         let mut received = Vec::new();
@@ -384,7 +410,7 @@ fn clones_share_one_connection() {
     let mut clone = client.try_clone().expect("cloned");
     drop(client);
     clone.set_nodelay(true).expect("set");
-    assert!(clone.nodelay().expect("known"));
+    assert!(clone.nodelay().expect("the value is known"));
     clone.write_all(b"still there").expect("sent");
     drop(clone);
     let mut received = String::new();
@@ -400,12 +426,12 @@ fn peeked_data_is_still_to_be_read() {
     client.write_all(&data).expect("sent");
     client.shutdown(Shutdown::Write).expect("shut");
     let mut seen = vec![0; 60_000];
-    assert!(server.peek(&mut seen[..10]).expect("there is some") > 0);
-    while server.peek(&mut seen).expect("there is some") < data.len() {
+    assert!(server.peek(&mut seen[..10]).expect("unread data") > 0);
+    while server.peek(&mut seen).expect("unread data") < data.len() {
         thread::yield_now();
     }
     assert_eq!(server.readiness().unread, data.len());
-    assert_eq!(server.peek(&mut seen).expect("all"), data.len());
+    assert_eq!(server.peek(&mut seen).expect("all data"), data.len());
     assert_eq!(seen[..data.len()], data);
     let mut received = Vec::new();
     server.read_to_end(&mut received).expect("received");

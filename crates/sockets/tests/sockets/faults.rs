@@ -1,4 +1,4 @@
-//! The loss and the return of an adapter.
+//! Applications whose adapter ends, stalls or is restarted.
 
 use crate::network::{Network, Side};
 use crate::{LONG, adapter, listening, pair, spawn_until_it_waits};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn a_missing_adapter_is_reported_with_advice() {
     let folder = tempfile::tempdir().expect("a folder");
-    let error = Adapter::connect(folder.path().join("none.sock")).expect_err("nobody there");
+    let error = Adapter::connect(folder.path().join("none.sock")).expect_err("no adapter listens");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("baton live adapter"), "{error}");
 }
@@ -42,7 +42,7 @@ fn all_waiting_calls_fail_when_the_adapter_is_lost() {
         let [reader, writer, accepts] =
             [reader, writer, accepts].map(|waiting| waiting.join().expect("no panic"));
         assert_eq!(accepts, ErrorKind::ConnectionAborted);
-        // Of two threads that wait for one connection, the first gets the error.
+        // Of two threads that wait for the same connection, only the first gets the error.
         assert!(matches!(
             (reader, writer),
             (ErrorKind::ConnectionAborted, ErrorKind::BrokenPipe)
@@ -54,8 +54,10 @@ fn all_waiting_calls_fail_when_the_adapter_is_lost() {
         connected.expect_err("no adapter").kind(),
         ErrorKind::NetworkDown
     );
-    // The other adapter does not know that.
-    client.write_all(b"into the void").expect("taken");
+    // The other adapter has not noticed, so the client can still write.
+    client
+        .write_all(b"into the void")
+        .expect("the data is accepted");
 }
 
 #[test]
@@ -65,7 +67,10 @@ fn listeners_listen_again_when_the_adapter_returns() {
     for _ in 0..3 {
         network.kill(Side::Right);
         assert_eq!(
-            listener.accept().expect_err("told once").kind(),
+            listener
+                .accept()
+                .expect_err("each listener reports the loss once")
+                .kind(),
             ErrorKind::ConnectionAborted
         );
         thread::scope(|scope| {
@@ -95,12 +100,15 @@ fn a_stalled_adapter_does_not_block_calls_that_do_not_wait() {
     let network = Network::start();
     let (mut client, mut server) = pair(&network);
     network.pause(Side::Left);
-    client.write_all(b"late").expect("taken");
+    client.write_all(b"late").expect("the data is accepted");
     client
         .set_read_timeout(Some(Duration::from_millis(50)))
         .expect("not zero");
     assert_eq!(
-        client.read(&mut [0; 10]).expect_err("nothing").kind(),
+        client
+            .read(&mut [0; 10])
+            .expect_err("no data has arrived")
+            .kind(),
         ErrorKind::WouldBlock
     );
     network.go_on(Side::Left);
@@ -137,7 +145,7 @@ fn a_driver_serves_before_and_after_losing_its_adapter() {
             driver.turn();
             driver
                 .wait(Some(Duration::from_millis(20)))
-                .expect("it can");
+                .expect("the driver can wait");
         }
         client.join().expect("no panic");
     });
@@ -170,7 +178,11 @@ fn echo(driver: &mut Driver, ready: Ready) {
             match calls.receive(socket, 4096) {
                 Receive::Data(data) => {
                     let len = data.len();
-                    assert_eq!(calls.send(socket, data), Ok(len), "there is room");
+                    assert_eq!(
+                        calls.send(socket, data),
+                        Ok(len),
+                        "the send buffer has space"
+                    );
                 }
                 Receive::WouldBlock => return,
                 Receive::EndOfStream | Receive::Gone => return calls.close(socket),

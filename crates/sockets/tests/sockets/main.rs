@@ -1,4 +1,4 @@
-//! Applications on both sides of a network of two adapters.
+//! Applications on two adapters that are connected to each other.
 
 mod asynchronous;
 mod beside;
@@ -15,10 +15,10 @@ use std::sync::mpsc::channel;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// Longer than anything here takes, however busy the machine is.
+/// Longer than any operation takes, however busy the machine is.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Returns bytes that reveal their position.
+/// Returns bytes that depend on their position, so that misplaced data is detected.
 fn pattern(len: usize, seed: usize) -> Vec<u8> {
     Pattern::new(seed as u64).bytes(len)
 }
@@ -27,7 +27,7 @@ fn adapter(network: &Network, side: Side) -> Adapter {
     Adapter::connect(network.path(side)).expect("an adapter")
 }
 
-/// Starts a thread that runs `act`, and returns when the thread waits.
+/// Starts a thread that runs `act`, and returns once the thread sleeps in the kernel.
 fn spawn_until_it_waits<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     act: impl FnOnce() -> T + Send + 'scope,
@@ -35,12 +35,12 @@ fn spawn_until_it_waits<'scope, T: Send + 'scope>(
     let (sender, number) = channel();
     let thread = scope.spawn(move || {
         let told = sender.send(rustix::thread::gettid().as_raw_nonzero());
-        told.expect("somebody listens");
+        told.expect("the parent waits");
         act()
     });
-    let number = number.recv().expect("it tells");
+    let number = number.recv().expect("the thread sends its number");
     let stat = format!("/proc/self/task/{number}/stat");
-    // The state is the first field behind the name, which may contain blanks and brackets: proc(5).
+    // The state is the first field after the name, which may contain spaces and parentheses: proc(5).
     let state = || {
         let fields = std::fs::read_to_string(&stat).unwrap_or_default();
         let behind_name = fields.rsplit_once(") ")?.1;
@@ -52,7 +52,7 @@ fn spawn_until_it_waits<'scope, T: Send + 'scope>(
     thread
 }
 
-/// Returns adapters of both sides, and a listener of the right one.
+/// Attaches to both adapters and listens on the right one.
 fn listening(network: &Network, port: u16) -> (Adapter, Adapter, TcpListener, SocketAddr) {
     let (left, right) = (adapter(network, Side::Left), adapter(network, Side::Right));
     let address = Side::Right.address(port);

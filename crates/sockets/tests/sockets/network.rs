@@ -1,4 +1,4 @@
-//! Two adapters joined by a wire, on a thread of their own. Applications attach to them as to processes.
+//! Two adapters that are connected to each other and run on one thread. Applications attach to them as to adapter processes.
 
 use baton_bus::Batching;
 use baton_iolib::{AdapterListener, Geometry, Limits, ShmAdapter};
@@ -51,7 +51,7 @@ enum Command {
 pub struct Network {
     folder: TempDir,
     commands: Sender<(Command, Sender<()>)>,
-    /// Number of SYNs of the left side whose data the SYN-ACK acknowledged.
+    /// Number of SYNs with data that the left side has sent and whose data the SYN-ACK acknowledged.
     syns_with_data: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -83,7 +83,7 @@ impl Network {
         path_in(self.folder.path(), side)
     }
 
-    /// Returns the number of SYNs of the left side so far whose data the SYN-ACK acknowledged.
+    /// Returns the number of SYNs with data that the left side has sent and whose data the SYN-ACK acknowledged.
     pub fn syns_with_data(&self) -> u64 {
         self.syns_with_data.load(Ordering::Relaxed)
     }
@@ -107,8 +107,10 @@ impl Network {
     /// Sends a command, and returns when it has been executed.
     fn tell(&self, command: Command) {
         let (done, wait) = channel();
-        self.commands.send((command, done)).expect("it lives");
-        wait.recv().expect("it lives");
+        self.commands
+            .send((command, done))
+            .expect("the network's thread runs");
+        wait.recv().expect("the network's thread runs");
     }
 }
 
@@ -123,7 +125,7 @@ impl Drop for Network {
         }
         let ended = self.thread.take().map(JoinHandle::join);
         if !thread::panicking() {
-            ended.expect("it was started").expect("no panic");
+            ended.expect("the thread was started").expect("no panic");
         }
     }
 }
@@ -158,7 +160,7 @@ impl Station {
         Self {
             address,
             listener: AdapterListener::bind(path, limits).expect("a free path"),
-            adapter: Adapter::new(config).expect("right parameters"),
+            adapter: Adapter::new(config).expect("a valid configuration"),
             stack: Stack::new(Config::default(), 7 + side as u64),
             epoch_ns,
             applications: Vec::new(),
@@ -179,7 +181,7 @@ impl Station {
                 ..self.adapter.config().batching.clone()
             };
             let attached = self.adapter.attach_with(&batching, ring_depth);
-            let session = attached.expect("there is room");
+            let session = attached.expect("the adapter accepts another application");
             self.adapter.set_epoch(session, self.epoch_ns);
             self.applications.push((session, link));
             did = true;
@@ -189,7 +191,7 @@ impl Station {
         while let Some((conn, event)) = self.stack.poll_event() {
             did = true;
             let ours = (self.adapter).handle_event(now, &mut self.stack, conn, &event);
-            assert!(ours, "all connections are the adapter's");
+            assert!(ours, "the adapter owns all connections");
         }
         let mut index = 0;
         while index < self.applications.len() {
@@ -264,14 +266,14 @@ fn obey(
             stations[side as usize] = Some(station);
         }
         Command::Pause(side) | Command::GoOn(side) => {
-            let station = stations[side as usize].as_mut().expect("it is there");
+            let station = stations[side as usize].as_mut().expect("the adapter runs");
             station.is_paused = matches!(command, Command::Pause(_));
         }
         Command::End => {}
     }
 }
 
-/// Moves segments to the stations that have their destinations. Segments to other addresses are lost.
+/// Delivers segments to the adapters that have their destination addresses. Segments to other addresses are lost.
 fn move_segments(now: Time, stations: &mut [Option<Station>; 2]) -> bool {
     let mut segments: Vec<Segment<Bytes>> = Vec::new();
     for station in stations.iter_mut().flatten().filter(|one| !one.is_paused) {

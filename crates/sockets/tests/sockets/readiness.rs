@@ -1,4 +1,4 @@
-//! Many sockets on one thread.
+//! One thread waits for the readiness of many sockets.
 
 use crate::network::{Network, Side};
 use crate::{LONG, adapter, listening, pair, pattern};
@@ -24,14 +24,15 @@ fn serve(adapter: &Adapter, listener: &TcpListener, connections: usize) {
     let (mut next, mut ended) = (0, 0);
     let mut events = Events::with_capacity(4);
     while ended < connections {
-        poll.poll(&mut events, Some(LONG)).expect("it can wait");
-        assert!(!events.is_empty(), "something happens");
+        poll.poll(&mut events, Some(LONG)).expect("poll succeeds");
+        assert!(!events.is_empty(), "poll reports an event");
         for event in &events {
             if event.token() == LISTENER {
                 while let Ok((stream, _)) = listener.accept() {
                     stream.set_nonblocking(true).expect("set");
                     let interest = Interest::READABLE | Interest::WRITABLE;
-                    poll.register(&stream, Token(next), interest).expect("new");
+                    poll.register(&stream, Token(next), interest)
+                        .expect("the socket is not registered");
                     streams.insert(next, (stream, Vec::new()));
                     next += 1;
                 }
@@ -95,25 +96,32 @@ fn registrations_are_independent() {
     let left = adapter(&network, Side::Left);
     let error = Poll::new(&left)
         .register(&client, Token(1), Interest::READABLE)
-        .expect_err("of another link");
+        .expect_err("the socket belongs to another link");
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
 
     let listening = TcpListener::bind(&left, Side::Left.address(5)).expect("a free port");
     let poll = Poll::new(&left);
     let interest = Interest::READABLE;
-    poll.register(&listening, Token(1), interest).expect("new");
+    poll.register(&listening, Token(1), interest)
+        .expect("the socket is not registered");
     let error = poll.register(&listening, Token(2), interest);
-    assert_eq!(error.expect_err("twice").kind(), ErrorKind::AlreadyExists);
+    assert_eq!(
+        error.expect_err("the socket is registered already").kind(),
+        ErrorKind::AlreadyExists
+    );
     poll.reregister(&listening, Token(2), interest)
-        .expect("known");
-    poll.deregister(&listening).expect("known");
-    let error = poll.deregister(&listening).expect_err("not known");
+        .expect("the socket is registered");
+    poll.deregister(&listening)
+        .expect("the socket is registered");
+    let error = poll
+        .deregister(&listening)
+        .expect_err("the socket is not registered");
     assert_eq!(error.kind(), ErrorKind::NotFound);
 
     let mut events = Events::with_capacity(1);
     let start = Instant::now();
     poll.poll(&mut events, Some(Duration::from_millis(30)))
-        .expect("it can wait");
+        .expect("poll succeeds");
     assert!(events.is_empty() && start.elapsed() >= Duration::from_millis(30));
     server.write_all(b"x").expect("sent");
 }
@@ -127,26 +135,29 @@ fn several_polls_wait_for_one_socket() {
     let polls = [Token(1), Token(2)].map(|token| {
         let poll = Poll::new(&right);
         let registered = poll.register(&server, token, Interest::READABLE);
-        registered.expect("it is new here");
+        registered.expect("the socket is new to this poll");
         (poll, token)
     });
     let mut events = Events::with_capacity(4);
     let mut tell = |told: &[&(Poll, Token)]| {
         client.write_all(b"x").expect("sent");
         for (poll, token) in told {
-            poll.poll(&mut events, Some(LONG)).expect("it can wait");
+            poll.poll(&mut events, Some(LONG)).expect("poll succeeds");
             let tokens: Vec<Token> = (&events).into_iter().map(|it| it.token()).collect();
             assert_eq!(tokens, [*token]);
         }
         (&server).read_exact(&mut [0]).expect("received");
     };
     tell(&[&polls[0], &polls[1]]);
-    polls[0].0.deregister(&server).expect("known");
+    polls[0]
+        .0
+        .deregister(&server)
+        .expect("the socket is registered");
     tell(&[&polls[1]]);
     polls[0]
         .0
         .poll(&mut events, Some(Duration::ZERO))
-        .expect("it looks");
+        .expect("poll succeeds");
     assert!(events.is_empty());
 }
 
@@ -161,7 +172,7 @@ fn an_event_loop_can_wait_for_a_driver_and_other_sources() {
     let listener = driver.os_mut().listen(now, local, 16).expect("a socket");
     while !driver.os().is_listening(listener) {
         if !driver.turn() {
-            driver.wait(Some(LONG)).expect("it can");
+            driver.wait(Some(LONG)).expect("the driver can wait");
         }
     }
     let left = adapter(&network, Side::Left);
@@ -172,11 +183,11 @@ fn an_event_loop_can_wait_for_a_driver_and_other_sources() {
         if driver.next_ready().is_some() {
             break;
         }
-        let timeout = driver.before_wait().expect("it can");
+        let timeout = driver.before_wait().expect("the driver can wait");
         let timeout = timeout.unwrap_or(LONG).min(LONG);
-        let timeout = rustix::event::Timespec::try_from(timeout).expect("short");
+        let timeout = rustix::event::Timespec::try_from(timeout).expect("a short timeout");
         let mut fds = [PollFd::from_borrowed_fd(driver.as_fd(), PollFlags::IN)];
-        poll(&mut fds, Some(&timeout)).expect("it can wait");
+        poll(&mut fds, Some(&timeout)).expect("poll succeeds");
         assert!(start.elapsed() < LONG);
     }
     client.join().expect("no panic").expect("connected");
