@@ -129,11 +129,9 @@ pub unsafe fn set_times(
 }
 
 /// Returns whether the adapter honours the option, or the option has no effect on an open connection. Any other option changes what only
-/// the kernel does. `is_connection` says whether the kernel would find a connection.
-fn is_honoured(level: c_int, name: c_int, is_connection: bool) -> bool {
+/// the kernel does.
+fn is_honoured(level: c_int, name: c_int) -> bool {
     match level {
-        // The kernel refuses them for a connection.
-        libc::IPPROTO_TCP if is_connection && is_fast_open(name) => false,
         libc::SOL_SOCKET => matches!(
             name,
             libc::SO_DEBUG
@@ -154,27 +152,29 @@ fn is_honoured(level: c_int, name: c_int, is_connection: bool) -> bool {
                 | libc::SO_BUSY_POLL
                 | libc::SO_INCOMING_CPU
         ),
-        libc::IPPROTO_TCP => {
-            matches!(
-                name,
-                libc::TCP_NODELAY
-                    | libc::TCP_CORK
-                    | libc::TCP_KEEPIDLE
-                    | libc::TCP_KEEPINTVL
-                    | libc::TCP_KEEPCNT
-                    | libc::TCP_SYNCNT
-                    | libc::TCP_DEFER_ACCEPT
-                    | libc::TCP_QUICKACK
-                    | libc::TCP_USER_TIMEOUT
-            ) || is_fast_open(name)
-        }
+        libc::IPPROTO_TCP => matches!(
+            name,
+            libc::TCP_NODELAY
+                | libc::TCP_CORK
+                | libc::TCP_KEEPIDLE
+                | libc::TCP_KEEPINTVL
+                | libc::TCP_KEEPCNT
+                | libc::TCP_SYNCNT
+                | libc::TCP_DEFER_ACCEPT
+                | libc::TCP_QUICKACK
+                | libc::TCP_USER_TIMEOUT
+                | libc::TCP_FASTOPEN
+                | libc::TCP_FASTOPEN_CONNECT
+        ),
         libc::IPPROTO_IPV6 => name == libc::IPV6_V6ONLY,
         _ => false,
     }
 }
 
-fn is_fast_open(name: c_int) -> bool {
-    matches!(name, libc::TCP_FASTOPEN | libc::TCP_FASTOPEN_CONNECT)
+/// Returns whether the kernel refuses to set the option on a connection. The kernel's socket of a connection on the adapter has none.
+pub fn is_refused(socket: &Description, level: c_int, name: c_int) -> bool {
+    let is_fast_open = matches!(name, libc::TCP_FASTOPEN | libc::TCP_FASTOPEN_CONNECT);
+    level == libc::IPPROTO_TCP && is_fast_open && socket.stream().is_some_and(TcpStream::is_away)
 }
 
 /// Reports whether setsockopt(2) changes something that only the kernel does.
@@ -183,7 +183,6 @@ fn is_fast_open(name: c_int) -> bool {
 /// `value` is null or good for `len` bytes.
 pub unsafe fn needs_kernel(
     fd: c_int,
-    is_connection: bool,
     level: c_int,
     name: c_int,
     value: *const c_void,
@@ -197,7 +196,7 @@ pub unsafe fn needs_kernel(
     let waits_at_close = || wanted.get(..4) != Some(&[0; 4]) && wanted.get(4..8) != Some(&[0; 4]);
     match (level, name) {
         (libc::SOL_SOCKET, libc::SO_LINGER) => waits_at_close(),
-        _ if is_honoured(level, name, is_connection) => false,
+        _ if is_honoured(level, name) => false,
         _ => {
             let (mut found, mut len) = ([0_u8; 128], 128 as socklen_t);
             let at = found.as_mut_ptr();
@@ -231,10 +230,17 @@ pub fn is_here(socket: &Description, level: c_int, name: c_int) -> bool {
     socket.stream().is_some() && (level, name) == (libc::IPPROTO_TCP, libc::TCP_CORK)
 }
 
-/// Returns the value of an option that the kernel's socket does not know: TCP_CORK, timestamps, or SO_ERROR, which is reported once. The
-/// kernel socket's own SO_ERROR only says that the connection has moved to the adapter.
+/// Returns the value of an option that the kernel's socket does not know: TCP_CORK, timestamps, the path's MTU, or SO_ERROR, which is
+/// reported once. The kernel socket's own SO_ERROR only says that the connection has moved to the adapter.
 pub fn get(socket: &Description, level: c_int, name: c_int) -> Option<c_int> {
     let stream = socket.stream()?;
+    let is_mtu = match socket.family {
+        libc::AF_INET6 => (level, name) == (libc::IPPROTO_IPV6, libc::IPV6_MTU),
+        _ => (level, name) == (libc::IPPROTO_IP, libc::IP_MTU),
+    };
+    if is_mtu && stream.is_away() {
+        return Some(told(socket)?.info.path_mtu.cast_signed());
+    }
     if is_here(socket, level, name) {
         return Some(socket.corked.load(Ordering::Relaxed).into());
     }

@@ -388,7 +388,10 @@ impl Host {
                 })
             }
             Place::Ended(CloseReason::Normal) => None,
-            Place::Ended(CloseReason::Reset) => Some(error_of(Status::Reset)),
+            Place::Ended(CloseReason::Reset) => Some(match state.was_half_closed {
+                true => ErrorKind::BrokenPipe.into(),
+                false => error_of(Status::Reset),
+            }),
             Place::Ended(_) => Some(error_of(Status::Aborted)),
         }
     }

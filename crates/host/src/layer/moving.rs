@@ -664,6 +664,10 @@ impl<P: Inline> SocketLayer<P> {
         state: Portable<P>,
     ) {
         stack.say_why(self.socket(id).reason);
+        let is_half_closed = matches!(
+            state.state,
+            State::CloseWait | State::Closing | State::LastAck
+        );
         let socket = self.socket_mut(id);
         let conn = match socket.stays {
             // The connection stays on the stack for good, so the stack gets the unread data, too.
@@ -675,6 +679,7 @@ impl<P: Inline> SocketLayer<P> {
             Err(reason) => {
                 self.stats.bad_states += u64::from(reason != CloseReason::Reset);
                 stack.forget(&self.socket(id).flow);
+                self.socket_mut(id).was_half_closed = is_half_closed;
                 self.end(id, reason);
             }
         }

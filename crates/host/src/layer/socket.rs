@@ -68,6 +68,8 @@ pub struct SocketState {
     pub why: Option<NotOffloaded>,
     /// How often the connection was handed off to the adapter.
     pub handoffs: u32,
+    /// The peer had ended its stream when the connection was lost during a move.
+    pub was_half_closed: bool,
 }
 
 /// Progress of a connection that is to move as soon as its peer has acknowledged all data.
@@ -146,6 +148,8 @@ pub(super) struct Socket<P> {
     pub(super) reason: MoveReason,
     /// The connection is never handed off, for this reason.
     pub(super) stays: Option<NotOffloaded>,
+    /// The peer had ended its stream when the connection was lost during a move.
+    pub(super) was_half_closed: bool,
 }
 
 impl<P: Payload> Socket<P> {
@@ -204,6 +208,7 @@ impl<P> Socket<P> {
             why: None,
             reason: MoveReason::Unknown,
             stays: None,
+            was_half_closed: false,
         }
     }
 
@@ -215,6 +220,7 @@ impl<P> Socket<P> {
             since: self.since,
             why: self.why,
             handoffs: self.handoffs,
+            was_half_closed: self.was_half_closed,
         }
     }
 

@@ -431,10 +431,14 @@ pub unsafe extern "C" fn setsockopt(
     if let Some(done) = done {
         return give!(done);
     }
-    let is_connection = (socket.as_ref()).is_some_and(|socket| socket.stream().is_some());
+    if (socket.as_ref()).is_some_and(|socket| options::is_refused(socket, level, option)) {
+        let is_bad =
+            len as usize >= size_of::<c_int>() && pointers::check(value.cast::<c_int>()).is_err();
+        return give!(Err(if is_bad { libc::EFAULT } else { libc::EINVAL }));
+    }
     // SAFETY: valid by the manual page.
     let needs_kernel = session::begins_in_kernel()
-        && unsafe { options::needs_kernel(fd, is_connection, level, option, value, len) };
+        && unsafe { options::needs_kernel(fd, level, option, value, len) };
     let needs_kernel = needs_kernel.then(|| options::reason(level, option));
     if let Some(reason) = needs_kernel {
         let about = format_args!("descriptor {fd}, option {option} of level {level}");
