@@ -36,24 +36,27 @@ pub enum Owner {
 }
 
 /// The layers below an adapter's sockets: TCP, IP and the wire.
-pub trait Lower<P> {
+pub trait Lower {
+    /// Payload of TCP.
+    type Data: Payload + Inline;
     /// A received packet.
     type Packet;
 
     /// Returns the adapter's TCP.
-    fn stack(&mut self) -> &mut Stack<P>;
+    fn stack(&mut self) -> &mut Stack<Self::Data>;
 
     /// Returns the memory that a received packet occupies, in bytes.
     fn packet_bytes(packet: &Self::Packet) -> u32;
 
     /// Looks up the owner of a received packet.
-    fn look_up(&mut self, now: Time, adapter: &Adapter<P>, packet: &Self::Packet) -> Owner;
+    fn look_up(&mut self, now: Time, adapter: &Adapter<Self::Data>, packet: &Self::Packet)
+    -> Owner;
 
     /// Passes a received packet to TCP, or to its host if no connection here claims it.
-    fn take_in(&mut self, now: Time, adapter: &mut Adapter<P>, packet: Self::Packet);
+    fn take_in(&mut self, now: Time, adapter: &mut Adapter<Self::Data>, packet: Self::Packet);
 
     /// Passes a packet that the lookup found to be a host's to that host.
-    fn pass(&mut self, now: Time, adapter: &mut Adapter<P>, packet: Self::Packet) {
+    fn pass(&mut self, now: Time, adapter: &mut Adapter<Self::Data>, packet: Self::Packet) {
         self.take_in(now, adapter, packet);
     }
 
@@ -63,7 +66,7 @@ pub trait Lower<P> {
     }
 
     /// Sends the packets that hosts want to send, and takes in those that they forward. The hosts' requests arrived at `since`, if known.
-    fn take_packets(&mut self, now: Time, adapter: &mut Adapter<P>, since: Option<Time>);
+    fn take_packets(&mut self, now: Time, adapter: &mut Adapter<Self::Data>, since: Option<Time>);
 
     /// Returns how many more segments may be sent.
     fn room(&self) -> usize {
@@ -286,17 +289,16 @@ impl<F> Process<F> {
     ///
     /// # Errors
     /// An application, which is returned too, has left or violated the protocol. There may be more to do.
-    pub fn do_piece<P, W, L>(
+    pub fn do_piece<W, L>(
         &mut self,
         now: Time,
-        adapter: &mut Adapter<P>,
+        adapter: &mut Adapter<W::Data>,
         lower: &mut W,
         links: &mut L,
     ) -> Result<Option<Work>, (SessionId, LinkError)>
     where
-        P: Payload + Inline,
-        W: Lower<P, Packet = F>,
-        L: Links<P>,
+        W: Lower<Packet = F>,
+        L: Links<W::Data>,
     {
         while lower.room() > 0 {
             let may_send = lower.stack().may_transmit();
@@ -323,31 +325,30 @@ impl<F> Process<F> {
     /// Does one piece of work. Returns what it was, and whether TCP may have something to send because of it; `None` if there turned out to
     /// be nothing to do.
     #[inline]
-    fn run<P, W, L>(
+    fn run<W, L>(
         &mut self,
         now: Time,
         piece: Piece<F>,
-        adapter: &mut Adapter<P>,
+        adapter: &mut Adapter<W::Data>,
         lower: &mut W,
         links: &mut L,
     ) -> Result<Option<(Work, bool)>, (SessionId, LinkError)>
     where
-        P: Payload + Inline,
-        W: Lower<P, Packet = F>,
-        L: Links<P>,
+        W: Lower<Packet = F>,
+        L: Links<W::Data>,
     {
         let session = self.dispatch.session();
         let failed = |error| (session, error);
         let work = match piece {
             Piece::Lookup(packet) => return Ok(self.look_up(now, packet, adapter, lower)),
             Piece::HostReceive(packet) => {
-                free_packet::<P, W>(now, &packet, adapter, lower);
+                free_packet::<W>(now, &packet, adapter, lower);
                 lower.pass(now, adapter, packet);
                 Work::HostPacket
             }
             // If the packet's connection has left since the lookup, the packet is passed to the host.
             Piece::Receive(packet) => {
-                free_packet::<P, W>(now, &packet, adapter, lower);
+                free_packet::<W>(now, &packet, adapter, lower);
                 lower.take_in(now, adapter, packet);
                 Work::Connections { requests: 0 }
             }
@@ -401,27 +402,23 @@ impl<F> Process<F> {
     }
 
     /// Sorts a packet by its owner. Load control runs when a packet has arrived (handoff-policies 3.2).
-    fn look_up<P, W>(
+    fn look_up<W: Lower<Packet = F>>(
         &mut self,
         now: Time,
         packet: F,
-        adapter: &mut Adapter<P>,
+        adapter: &mut Adapter<W::Data>,
         lower: &mut W,
-    ) -> Option<(Work, bool)>
-    where
-        P: Payload + Inline,
-        W: Lower<P, Packet = F>,
-    {
+    ) -> Option<(Work, bool)> {
         let work = Work::Connections { requests: 0 };
         let owner = lower.look_up(now, adapter, &packet);
         if owner == Owner::Nobody {
-            free_packet::<P, W>(now, &packet, adapter, lower);
+            free_packet::<W>(now, &packet, adapter, lower);
             lower.take_in(now, adapter, packet);
             return Some((work, true));
         }
         if let Err((reason, packet)) = self.dispatch.sort(packet, owner == Owner::Adapter) {
             lower.dropped(now, reason, &packet);
-            free_packet::<P, W>(now, &packet, adapter, lower);
+            free_packet::<W>(now, &packet, adapter, lower);
         }
         if !adapter.passes_packets() {
             return None;
@@ -432,11 +429,12 @@ impl<F> Process<F> {
     }
 
     /// After a connection has left for its host, moves the waiting packets of that connection to the host's queue.
-    fn sort_again<P, W>(&mut self, now: Time, adapter: &Adapter<P>, lower: &mut W)
-    where
-        P: Payload + Inline,
-        W: Lower<P, Packet = F>,
-    {
+    fn sort_again<W: Lower<Packet = F>>(
+        &mut self,
+        now: Time,
+        adapter: &Adapter<W::Data>,
+        lower: &mut W,
+    ) {
         let exported = adapter.exported();
         if std::mem::replace(&mut self.exported, exported) != exported {
             let is_of_host = |packet: &F| lower.look_up(now, adapter, packet) == Owner::Host;
@@ -446,11 +444,12 @@ impl<F> Process<F> {
     }
 
     /// Runs load control after a connection was imported or has left, in addition to its runs after packets arrive (handoff-policies 3.2).
-    fn control_load<P, W>(&mut self, now: Time, adapter: &mut Adapter<P>, lower: &W)
-    where
-        P: Payload + Inline,
-        W: Lower<P, Packet = F>,
-    {
+    fn control_load<W: Lower<Packet = F>>(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<W::Data>,
+        lower: &W,
+    ) {
         let imported = adapter.imported();
         if std::mem::replace(&mut self.imported, imported) != imported {
             adapter.control_load(now, self.dispatch.qlen(), lower.busy(now));
@@ -495,11 +494,12 @@ fn readiness<P: Payload + Inline>(
 }
 
 /// Frees the memory of a packet that no longer waits.
-fn free_packet<P, W>(now: Time, packet: &W::Packet, adapter: &mut Adapter<P>, lower: &mut W)
-where
-    P: Payload + Inline,
-    W: Lower<P>,
-{
+fn free_packet<W: Lower>(
+    now: Time,
+    packet: &W::Packet,
+    adapter: &mut Adapter<W::Data>,
+    lower: &mut W,
+) {
     adapter.free_packet(W::packet_bytes(packet));
     adapter.settle_memory(now, lower.stack());
 }

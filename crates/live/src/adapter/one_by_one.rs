@@ -73,7 +73,8 @@ impl Below<'_> {
     }
 }
 
-impl Lower<Bytes> for Below<'_> {
+impl Lower for Below<'_> {
+    type Data = Bytes;
     type Packet = Bytes;
 
     fn stack(&mut self) -> &mut Stack<Bytes> {

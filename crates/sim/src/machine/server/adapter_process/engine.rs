@@ -85,7 +85,8 @@ impl Links<LinkData> for OnlyLink<'_> {
     }
 }
 
-impl Lower<LinkData> for Running<'_> {
+impl Lower for Running<'_> {
+    type Data = LinkData;
     type Packet = Received;
 
     #[inline]
