@@ -10,7 +10,8 @@ mod tests;
 
 pub use http::{Http, Parsed, Program, Request};
 
-use baton_host::{Access, Op, Pool, Ready, SocketId, Sockets};
+use crate::MeteredSockets;
+use baton_host::{Access, Op, Pool, Ready, SocketId};
 use baton_wire::Payload;
 use connection::{Connection, Progress};
 use schemars::JsonSchema;
@@ -146,7 +147,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
 
     /// Closes connections that were idle for `limit_s` seconds. A client that has started a request gets a response that says so. A client
     /// that does not accept its response is reset, as is a client that does not close the connection after the server has.
-    pub fn close_idle(&mut self, sockets: &mut impl Sockets<P>, limit_s: u32) {
+    pub fn close_idle(&mut self, sockets: &mut impl MeteredSockets<P>, limit_s: u32) {
         let Some(latest) = self.clock_s.checked_sub(limit_s) else {
             return;
         };
@@ -169,7 +170,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
     }
 
     /// Closes all connections without a response in progress. If `at_once`, resets all other connections.
-    pub fn close_all(&mut self, sockets: &mut impl Sockets<P>, at_once: bool) {
+    pub fn close_all(&mut self, sockets: &mut impl MeteredSockets<P>, at_once: bool) {
         for index in 0..self.connections.len() {
             let connection = &mut self.connections[index];
             let socket = SocketId(index as u32);
@@ -201,7 +202,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
     }
 
     /// Handles one event, as far as possible without waiting.
-    pub fn step(&mut self, sockets: &mut impl Sockets<P>, ready: Ready) {
+    pub fn step(&mut self, sockets: &mut impl MeteredSockets<P>, ready: Ready) {
         sockets.work(Op::AppLoop, 1);
         sockets.touch(Pool::AppGlobal, 0, 0, GLOBAL_BYTES, Access::Write);
         match ready {
@@ -210,7 +211,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
         }
     }
 
-    fn accept(&mut self, sockets: &mut impl Sockets<P>) {
+    fn accept(&mut self, sockets: &mut impl MeteredSockets<P>) {
         for _ in 0..self.config.accepts_per_event {
             let Some(socket) = sockets.accept() else {
                 return;
@@ -233,7 +234,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
         }
     }
 
-    fn serve(&mut self, sockets: &mut impl Sockets<P>, socket: SocketId) {
+    fn serve(&mut self, sockets: &mut impl MeteredSockets<P>, socket: SocketId) {
         // The event may have been pending when the connection was closed.
         let Some(connection) = self
             .connections
@@ -273,7 +274,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
         self.end(sockets, socket);
     }
 
-    fn end(&mut self, sockets: &mut impl Sockets<P>, socket: SocketId) {
+    fn end(&mut self, sockets: &mut impl MeteredSockets<P>, socket: SocketId) {
         self.forget(socket);
         sockets.close(socket);
     }

@@ -1,7 +1,5 @@
 //! The socket layer as applications see it: non-blocking sockets and readiness.
 
-use crate::meter::{Access, Op, Pool};
-
 /// A socket's slot, which is reused after close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId(pub u32);
@@ -145,10 +143,4 @@ pub trait Sockets<P> {
     fn abort(&mut self, socket: SocketId) {
         self.close(socket);
     }
-    /// Reports that the application performed `count` operations of its own, for a system that models their cost.
-    fn work(&mut self, _op: Op, _count: u32) {}
-    /// Reports that the application read a part of a file that is mapped into its memory, for a system that models the cost.
-    fn read_file(&mut self, _content: &FileContent) {}
-    /// Reports that the application touched memory of its own, for a system that models the cost.
-    fn touch(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
 }

@@ -3,8 +3,9 @@
 use crate::ending::{End, Stop, Waiting};
 use crate::http::{FileHttp, HttpConfig, Status};
 use crate::snapshot::add_fields;
+use baton_apps::MeteredSockets;
 use baton_apps::web::{Config, Server};
-use baton_host::{Ready, Sockets};
+use baton_host::Ready;
 use baton_wire::{Span, Time};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -72,12 +73,12 @@ impl Web {
     }
 
     /// Handles one event.
-    pub(crate) fn step(&mut self, calls: &mut impl Sockets<Bytes>, ready: Ready) {
+    pub(crate) fn step(&mut self, calls: &mut impl MeteredSockets<Bytes>, ready: Ready) {
         self.server.step(calls, ready);
     }
 
     /// Does everything that is due at `now`.
-    pub(crate) fn handle_timeouts(&mut self, now: Time, calls: &mut impl Sockets<Bytes>) {
+    pub(crate) fn handle_timeouts(&mut self, now: Time, calls: &mut impl MeteredSockets<Bytes>) {
         if now >= self.next_second {
             self.next_second = now + Span::from_secs(1);
             let clock_s = u32::try_from(now.as_ms() / 1000).unwrap_or(u32::MAX);

@@ -7,8 +7,9 @@ use crate::error::LiveError;
 use crate::http::FileHttp;
 use crate::snapshot::{Snapshot, SnapshotSource};
 use crate::web::{ServiceConfig, Web};
+use baton_apps::MeteredSockets;
 use baton_apps::web::Server;
-use baton_host::{Ready, Sockets};
+use baton_host::Ready;
 use baton_sockets::kernel::PlaceRow;
 use baton_wire::{Span, Time};
 use bytes::Bytes;
@@ -22,7 +23,7 @@ const CONTROL_INTERVAL: Span = Span::from_ms(50);
 /// The sockets of an application, and the means to wait for them.
 pub trait SocketWorld: SnapshotSource {
     /// The socket calls that the application can make.
-    type Calls<'a>: Sockets<Bytes>
+    type Calls<'a>: MeteredSockets<Bytes>
     where
         Self: 'a;
 

@@ -2,8 +2,9 @@
 
 use super::http::{Http, Parsed, Program, Request};
 use super::{CONNECTION_BYTES, Config, Stats};
+use crate::MeteredSockets;
 use baton_host::footprint::{APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET};
-use baton_host::{Access, FileContent, Gone, Op, Pool, Receive, SocketId, Sockets};
+use baton_host::{Access, FileContent, Gone, Op, Pool, Receive, SocketId};
 use baton_wire::Payload;
 use std::collections::VecDeque;
 
@@ -152,7 +153,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         &mut self,
         config: &Config,
         http: &mut impl Http<P, Session = S>,
-        sockets: &mut impl Sockets<P>,
+        sockets: &mut impl MeteredSockets<P>,
         socket: SocketId,
         stats: &mut Stats,
     ) -> Progress {
@@ -203,7 +204,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
     }
 
     /// Drops received data until the client closes the connection.
-    fn drain(&mut self, sockets: &mut impl Sockets<P>, socket: SocketId) -> Progress {
+    fn drain(&mut self, sockets: &mut impl MeteredSockets<P>, socket: SocketId) -> Progress {
         let mut total = self.drained.unwrap_or_default();
         loop {
             match sockets.receive(socket, READ_BYTES) {
@@ -221,7 +222,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
     fn read(
         &mut self,
         config: &Config,
-        sockets: &mut impl Sockets<P>,
+        sockets: &mut impl MeteredSockets<P>,
         socket: SocketId,
     ) -> Result<(), Gone> {
         while !self.ended && self.received_len < config.read_ahead_bytes as usize {
@@ -253,7 +254,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         &mut self,
         config: &Config,
         http: &mut impl Http<P, Session = S>,
-        sockets: &mut impl Sockets<P>,
+        sockets: &mut impl MeteredSockets<P>,
         socket: SocketId,
         request: Request,
     ) {
@@ -292,7 +293,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         &mut self,
         config: &Config,
         http: &mut impl Http<P, Session = S>,
-        sockets: &mut impl Sockets<P>,
+        sockets: &mut impl MeteredSockets<P>,
         socket: SocketId,
         stats: &mut Stats,
     ) -> Result<Sent, Gone> {
@@ -334,7 +335,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         &mut self,
         config: &Config,
         http: &mut impl Http<P, Session = S>,
-        sockets: &mut impl Sockets<P>,
+        sockets: &mut impl MeteredSockets<P>,
         socket: SocketId,
         stats: &mut Stats,
     ) -> bool {
@@ -389,7 +390,7 @@ impl<P: Payload> Response<P> {
         &mut self,
         request: &Request,
         http: &mut impl Http<P>,
-        sockets: &mut impl Sockets<P>,
+        sockets: &mut impl MeteredSockets<P>,
         socket: SocketId,
         left: u64,
     ) -> Result<Sent, Gone> {
@@ -423,7 +424,7 @@ impl<P: Payload> Response<P> {
         &mut self,
         (request, program): (&Request, Program),
         http: &mut impl Http<P>,
-        sockets: &mut impl Sockets<P>,
+        sockets: &mut impl MeteredSockets<P>,
         socket: SocketId,
         left: u64,
     ) -> Result<Sent, Gone> {
@@ -449,7 +450,7 @@ impl<P: Payload> Response<P> {
 /// Sends the rest of `data` by copying. Returns true when all was sent.
 fn send_copied<P: Payload>(
     data: &mut Option<P>,
-    sockets: &mut impl Sockets<P>,
+    sockets: &mut impl MeteredSockets<P>,
     socket: SocketId,
 ) -> Result<bool, Gone> {
     let Some(left) = data else { return Ok(true) };

@@ -5,8 +5,9 @@
 //! of a pipe is a context switch.
 
 use super::http::Program;
+use crate::MeteredSockets;
 use baton_host::footprint::APP_SEND_OFFSET;
-use baton_host::{Access, FileContent, Op, Pool, SocketId, Sockets};
+use baton_host::{Access, FileContent, Op, Pool, SocketId};
 use baton_wire::Payload;
 
 /// Unit in which the areas after the server's own global data are numbered.
@@ -22,7 +23,7 @@ const PIPE: u32 = 5;
 
 impl Program {
     /// Starts the work on one request.
-    pub(super) fn begin<P: Payload>(self, sockets: &mut impl Sockets<P>) {
+    pub(super) fn begin<P: Payload>(self, sockets: &mut impl MeteredSockets<P>) {
         if self == Self::Answer {
             return;
         }
@@ -51,7 +52,7 @@ impl Program {
     pub(super) fn produce<P: Payload>(
         self,
         content: &FileContent,
-        sockets: &mut impl Sockets<P>,
+        sockets: &mut impl MeteredSockets<P>,
         socket: SocketId,
     ) {
         let len = content.len as u32;
@@ -75,7 +76,7 @@ impl Program {
 }
 
 /// One process writes to a pipe, and another process that waited for the data reads.
-fn pass<P: Payload>(sockets: &mut impl Sockets<P>) {
+fn pass<P: Payload>(sockets: &mut impl MeteredSockets<P>) {
     let calls = [
         (Op::SyscallEntry, 3),
         (Op::SyscallWrite, 1),
@@ -89,7 +90,7 @@ fn pass<P: Payload>(sockets: &mut impl Sockets<P>) {
 }
 
 /// Touches `len` bytes from the start of page `page` on.
-fn touch<P: Payload>(sockets: &mut impl Sockets<P>, page: u32, len: u32, access: Access) {
+fn touch<P: Payload>(sockets: &mut impl MeteredSockets<P>, page: u32, len: u32, access: Access) {
     let pages = len.div_ceil(PAGE_BYTES);
     for number in 0..pages {
         let bytes = (len - number * PAGE_BYTES).min(PAGE_BYTES);

@@ -1,6 +1,7 @@
 use super::*;
+use crate::Costs;
 use crate::symbolic::{self, ResponseReader, SymbolicHttp};
-use baton_host::{FileContent, Gone, Receive, Unread};
+use baton_host::{FileContent, Gone, Receive, Sockets, Unread};
 use baton_wire::Symbolic;
 use std::collections::VecDeque;
 
@@ -38,13 +39,6 @@ impl Script {
 }
 
 impl Sockets<Symbolic> for Script {
-    fn work(&mut self, op: Op, count: u32) {
-        self.worked.push((op, count));
-    }
-    fn read_file(&mut self, content: &FileContent) {
-        assert_eq!(content.offset, self.read, "one piece after the other");
-        self.read += content.len;
-    }
     fn accept(&mut self) -> Option<SocketId> {
         self.calls += 1;
         self.pending = self.pending.checked_sub(1)?;
@@ -94,6 +88,16 @@ impl Sockets<Symbolic> for Script {
     fn close(&mut self, _socket: SocketId) {
         assert!(!self.closed);
         self.closed = true;
+    }
+}
+
+impl Costs for Script {
+    fn work(&mut self, op: Op, count: u32) {
+        self.worked.push((op, count));
+    }
+    fn read_file(&mut self, content: &FileContent) {
+        assert_eq!(content.offset, self.read, "one piece after the other");
+        self.read += content.len;
     }
     fn touch(&mut self, pool: Pool, _slot: u32, offset: u32, len: u32, _access: Access) {
         let (_, size) = baton_host::POOLS[pool as usize];

@@ -1,6 +1,7 @@
 //! Complete conversations over an in-memory socket.
 
 use super::*;
+use baton_apps::Costs;
 use baton_apps::web::Server;
 use baton_host::{Gone, Ready, Receive, SocketId, Sockets, Unread};
 use std::fs;
@@ -22,6 +23,8 @@ struct Wire {
     closed: bool,
     aborted: bool,
 }
+
+impl Costs for Wire {}
 
 impl Sockets<Bytes> for Wire {
     fn accept(&mut self) -> Option<SocketId> {

@@ -3,8 +3,9 @@
 use super::changes::Change;
 use super::program::Program;
 use crate::config::{ApplicationConfig, LiveConfig};
+use baton_apps::MeteredSockets;
 use baton_apps::symbolic::{Service, SymbolicFiles, Write};
-use baton_host::{FileId, Ready, SocketId, Sockets};
+use baton_host::{FileId, Ready, SocketId};
 use baton_wire::{Span, Symbolic, Time};
 use std::collections::VecDeque;
 
@@ -40,7 +41,7 @@ impl Live {
 }
 
 /// The sockets and files of the application.
-pub(super) trait System: Sockets<Symbolic> {
+pub(super) trait System: MeteredSockets<Symbolic> {
     /// Changes `len` bytes of a file, from `offset` on.
     fn edit(&mut self, file: FileId, offset: u64, len: u64);
     /// Keeps content of a transient file that is sent from now on, for other connections.

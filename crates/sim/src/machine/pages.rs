@@ -2,9 +2,10 @@
 
 use crate::EventQueue;
 use crate::config::PagesConfig;
+use baton_apps::MeteredSockets;
 use baton_apps::symbolic::SymbolicHttp;
 use baton_apps::web::{Http, Parsed, Request};
-use baton_host::{Op, Ready, Receive, SocketId, Sockets};
+use baton_host::{Op, Ready, Receive, SocketId};
 use baton_wire::{Span, Symbolic, Time};
 use std::collections::VecDeque;
 
@@ -46,7 +47,11 @@ impl Pages {
     }
 
     /// Writes the pieces that are ready by `now`.
-    pub(super) fn handle_timeouts(&mut self, now: Time, sockets: &mut impl Sockets<Symbolic>) {
+    pub(super) fn handle_timeouts(
+        &mut self,
+        now: Time,
+        sockets: &mut impl MeteredSockets<Symbolic>,
+    ) {
         while self.pieces.peek_time().is_some_and(|due| due <= now) {
             let (_, socket) = self.pieces.pop().expect("a piece is due");
             sockets.work(Op::AppLoop, 1);
@@ -55,7 +60,12 @@ impl Pages {
     }
 
     /// Handles one event.
-    pub(super) fn step(&mut self, now: Time, sockets: &mut impl Sockets<Symbolic>, ready: Ready) {
+    pub(super) fn step(
+        &mut self,
+        now: Time,
+        sockets: &mut impl MeteredSockets<Symbolic>,
+        ready: Ready,
+    ) {
         sockets.work(Op::AppLoop, 1);
         match ready {
             Ready::Acceptable => self.accept(sockets),
@@ -73,7 +83,7 @@ impl Pages {
         self.pages.get_mut(socket.0 as usize)?.as_mut()
     }
 
-    fn accept(&mut self, sockets: &mut impl Sockets<Symbolic>) {
+    fn accept(&mut self, sockets: &mut impl MeteredSockets<Symbolic>) {
         while let Some(socket) = sockets.accept() {
             let index = socket.0 as usize;
             if index >= self.pages.len() {
@@ -83,7 +93,7 @@ impl Pages {
         }
     }
 
-    fn read(&mut self, now: Time, sockets: &mut impl Sockets<Symbolic>, socket: SocketId) {
+    fn read(&mut self, now: Time, sockets: &mut impl MeteredSockets<Symbolic>, socket: SocketId) {
         let Some(page) = self
             .pages
             .get_mut(socket.0 as usize)
@@ -113,7 +123,7 @@ impl Pages {
     }
 
     /// Writes the next piece.
-    fn write(&mut self, now: Time, sockets: &mut impl Sockets<Symbolic>, socket: SocketId) {
+    fn write(&mut self, now: Time, sockets: &mut impl MeteredSockets<Symbolic>, socket: SocketId) {
         let PagesConfig {
             piece_bytes,
             interval_us,
@@ -144,7 +154,7 @@ impl Pages {
         }
     }
 
-    fn close(&mut self, sockets: &mut impl Sockets<Symbolic>, socket: SocketId) {
+    fn close(&mut self, sockets: &mut impl MeteredSockets<Symbolic>, socket: SocketId) {
         self.pages[socket.0 as usize] = None;
         sockets.close(socket);
     }

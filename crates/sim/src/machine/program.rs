@@ -4,8 +4,8 @@
 use super::pages::Pages;
 use crate::config::ApplicationConfig;
 use baton_apps::symbolic::{LiveHttp, RemoteFileCalls, Service, SymbolicHttp};
-use baton_apps::web;
-use baton_host::{Ready, SocketId, Sockets};
+use baton_apps::{MeteredSockets, web};
+use baton_host::{Ready, SocketId};
 use baton_wire::{Symbolic, Time};
 
 /// A program on non-blocking sockets.
@@ -60,7 +60,12 @@ impl Program {
     }
 
     /// Handles one event.
-    pub(super) fn step(&mut self, now: Time, sockets: &mut impl Sockets<Symbolic>, ready: Ready) {
+    pub(super) fn step(
+        &mut self,
+        now: Time,
+        sockets: &mut impl MeteredSockets<Symbolic>,
+        ready: Ready,
+    ) {
         match self {
             Self::Server(server) => server.step(sockets, ready),
             Self::Pages(pages) => pages.step(now, sockets, ready),
@@ -76,7 +81,11 @@ impl Program {
     }
 
     /// Performs the actions that are due.
-    pub(super) fn handle_timeouts(&mut self, now: Time, sockets: &mut impl Sockets<Symbolic>) {
+    pub(super) fn handle_timeouts(
+        &mut self,
+        now: Time,
+        sockets: &mut impl MeteredSockets<Symbolic>,
+    ) {
         if let Self::Pages(pages) = self {
             pages.handle_timeouts(now, sockets);
         }

@@ -9,7 +9,7 @@ use super::data_cache::DirectoryWork;
 use super::file_system::{FileSockets, ToSocket};
 use super::host_stack::Around;
 use super::link::{HostWork, SimulatedLink};
-use baton_apps::symbolic;
+use baton_apps::{Costs, symbolic};
 use baton_host::adapter::FileChange;
 use baton_host::footprint::{
     self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET, CLUSTER_BYTES,
@@ -210,7 +210,9 @@ impl Sockets<Symbolic> for Metered<'_> {
         self.let_go(socket);
         self.sockets.abort(socket);
     }
+}
 
+impl Costs for Metered<'_> {
     fn work(&mut self, op: Op, count: u32) {
         self.meter.run(op, count);
     }

@@ -1,6 +1,7 @@
 //! Socket calls that cost what FreeBSD's do.
 
 use super::super::super::host::Meter;
+use baton_apps::Costs;
 use baton_bus::link::MemoryHost;
 use baton_host::footprint::{self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET};
 use baton_host::layer::LayerCalls;
@@ -140,7 +141,9 @@ impl Sockets<Symbolic> for Metered<'_, '_> {
         self.let_go(socket);
         self.calls.abort(socket);
     }
+}
 
+impl Costs for Metered<'_, '_> {
     fn work(&mut self, op: Op, count: u32) {
         self.meter.run(op, count);
     }
