@@ -80,7 +80,11 @@ pub const DOCUMENTED: &[Documented] = &[
             let pieces = |text: &str| text.matches(':').count();
             let is_over = found.kernel.contains("HUP") && found.here.contains("HUP");
             let is_lost = pieces(&found.here) < pieces(&found.kernel);
-            found.way == Way::Moves && found.call == "end" && is_over && is_lost
+            let at_end = found.call == "end" && is_over && is_lost;
+            let counts = outcome(&found.kernel).parse::<usize>().is_ok();
+            let is_reset = counts && outcome(&found.here) == "ECONNRESET";
+            let by_receive = RECEIVES.contains(&&*found.call) && found.is_after_end && is_reset;
+            found.way == Way::Moves && (at_end || by_receive)
         },
         words: "followed by a reset at once, may not arrive",
     },

@@ -28,6 +28,8 @@ pub struct LinuxRules {
     /// An ICMP error that reports the peer as unreachable ends a request that a listener has answered. Otherwise the request is left to its
     /// retries (RFC 5927 5.2).
     pub unreachable_ends_half_open: bool,
+    /// Data that was received before a reset or a timeout stays readable. Otherwise it is dropped (RFC 9293 3.10.7.4).
+    pub keeps_received: bool,
     /// CUBIC counts whole segments. Otherwise it counts bytes (RFC 9438).
     pub cubic: bool,
     /// Send buffer space that each piece of written data takes besides its length, bytes (SO_SNDBUF of Linux counts the memory of its
@@ -58,6 +60,7 @@ impl LinuxRules {
         adaptive_threshold: false,
         takes_bare_segments: false,
         unreachable_ends_half_open: false,
+        keeps_received: false,
         cubic: false,
         piece_overhead: 0,
         paces: false,
@@ -73,6 +76,7 @@ impl LinuxRules {
         adaptive_threshold: true,
         takes_bare_segments: true,
         unreachable_ends_half_open: true,
+        keeps_received: true,
         cubic: true,
         piece_overhead: 1280,
         paces: false,

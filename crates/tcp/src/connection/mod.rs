@@ -619,8 +619,9 @@ impl<P: Payload> Connection<P> {
         self.rx.given_back = self.rx.given_back.saturating_add(len);
     }
 
-    /// Ends the protocol's work on the connection, which then only waits for its owner.
-    pub(crate) fn finish(&mut self, reason: CloseReason) {
+    /// Ends the protocol's work on the connection, which then only waits for its owner. `keeps` says whether received data stays readable
+    /// although the connection has failed.
+    pub(crate) fn finish(&mut self, reason: CloseReason, keeps: bool) {
         self.ended = Some(reason);
         self.state = State::TimeWait;
         self.end_fast_open();
@@ -632,7 +633,12 @@ impl<P: Payload> Connection<P> {
         self.repair.end();
         self.marks.remove(Marks::URGENT);
         self.doubt_mtu_probe();
-        if reason != CloseReason::Normal || self.marks.contains(Marks::RECEIVE_CLOSED) {
+        let is_kept = match reason {
+            CloseReason::Normal => true,
+            CloseReason::Aborted => false,
+            _ => keeps,
+        };
+        if !is_kept || self.marks.contains(Marks::RECEIVE_CLOSED) {
             self.receive.clear();
         }
     }

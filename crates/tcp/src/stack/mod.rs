@@ -789,7 +789,8 @@ impl<P: Payload> Stack<P> {
         let conn = &mut self.connections[id.0 as usize];
         let half_open = conn.is_half_open();
         let pending = conn.is_opened_fast().then_some(conn.flow.local);
-        conn.finish(reason);
+        let keeps = self.profiles[conn.profile].linux.keeps_received;
+        conn.finish(reason, keeps);
         conn.queued = false;
         self.charge(id);
         let conn = &self.connections[id.0 as usize];

@@ -8,7 +8,7 @@ use baton_live::adapter::{Beside, BesideKernel};
 use baton_live::broker::BrokerLink;
 use baton_live::port::{Counted, Faults, Port};
 use baton_live::{Attachment, Clock, Engine, Link, LinkSpec, within};
-use baton_tcp::Config;
+use baton_tcp::{Config, LinuxRules};
 use std::collections::hash_map::RandomState;
 use std::fs::File;
 use std::hash::BuildHasher;
@@ -130,6 +130,11 @@ pub fn tcp_config(arguments: &LinkArgs) -> Config {
         send_buffer: arguments.send_buffer * 1024,
         receive_buffer: arguments.receive_buffer * 1024,
         congestion: arguments.congestion.unwrap_or(usual.congestion),
+        linux: LinuxRules {
+            // Programs expect it of their sockets.
+            keeps_received: true,
+            ..usual.linux
+        },
         ..usual
     }
 }
