@@ -2,7 +2,8 @@
 
 use baton_host::adapter::Calls;
 use baton_host::layer::LayerCalls;
-use baton_host::{Access, FileContent, Op, Pool, Sockets};
+use baton_host::{FileContent, Sockets};
+use baton_kernel::{Access, Op, Pool};
 
 /// Receives the reports. By default, ignores them.
 pub trait Costs {

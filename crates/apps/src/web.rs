@@ -11,7 +11,8 @@ mod tests;
 pub use http::{Http, Parsed, Program, Request};
 
 use crate::MeteredSockets;
-use baton_host::{Access, Op, Pool, Ready, SocketId};
+use baton_host::{Ready, SocketId};
+use baton_kernel::{Access, Op, Pool};
 use baton_wire::Payload;
 use connection::{Connection, Progress};
 use schemars::JsonSchema;

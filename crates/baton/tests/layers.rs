@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// All crates of the workspace with their dependencies in it, from the lowest layer up: a crate depends only on earlier crates. Its tests may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 29] = [
+const LAYERS: [(&str, &[&str]); 30] = [
     ("wire", &[]),
     ("timeline", &["wire"]),
     ("testkit", &["timeline", "wire"]),
@@ -19,7 +19,8 @@ const LAYERS: [(&str, &[&str]); 29] = [
     ("bus", &["wire"]),
     ("nic", &["bus", "tcp", "wire"]),
     ("host", &["bus", "cache", "tcp", "wire"]),
-    ("apps", &["host", "wire"]),
+    ("kernel", &["bus", "cache", "host", "tcp", "wire"]),
+    ("apps", &["host", "kernel", "wire"]),
     ("workload", &["cache"]),
     ("stats", &[]),
     // A model, for a model checker, of the protocol that `live` follows.
@@ -27,13 +28,14 @@ const LAYERS: [(&str, &[&str]); 29] = [
     (
         "sim",
         &[
-            "apps", "bus", "cache", "host", "nic", "stats", "tcp", "timeline", "wire", "workload",
+            "apps", "bus", "cache", "host", "kernel", "nic", "stats", "tcp", "timeline", "wire",
+            "workload",
         ],
     ),
     (
         "microbench",
         &[
-            "apps", "bus", "host", "inet", "sim", "stats", "tcp", "wire", "workload",
+            "apps", "bus", "host", "inet", "kernel", "sim", "stats", "tcp", "wire", "workload",
         ],
     ),
     ("report", &["stats"]),
@@ -65,6 +67,7 @@ const LAYERS: [(&str, &[&str]); 29] = [
             "explorer",
             "host",
             "inet",
+            "kernel",
             "live",
             "microbench",
             "nic",
@@ -101,12 +104,13 @@ const KEPT_OUT: [(&str, &[&str]); 5] = [
     ("baton-inet", &SYSTEM),
     ("baton-microbench", &SYSTEM),
     ("baton-report", &SYSTEM),
-    // A program that uses sockets on an adapter needs neither the firmware, nor the simulated machine, nor the writer of captures.
+    // A program that uses sockets on an adapter needs neither the firmware, nor a simulated machine or kernel, nor the writer of captures.
     (
         "baton-sockets",
         &[
             "baton-apps",
             "baton-inet",
+            "baton-kernel",
             "baton-live",
             "baton-nic",
             "baton-sim",

@@ -1,7 +1,8 @@
 //! Files whose content follows from their names, for a kernel that reads content on its own.
 
 use super::{FILES, file_content};
-use baton_host::{FileId, FileStore};
+use baton_host::FileId;
+use baton_kernel::FileStore;
 use baton_wire::Symbolic;
 use rustc_hash::FxHashMap;
 

@@ -194,18 +194,18 @@ fn content_of_a_file_is_the_same_whoever_asks() {
     assert_ne!(short[0], long[0], "headers tell the length");
     let mut files = SymbolicFiles::new();
     assert_eq!(
-        baton_host::FileStore::len(&mut files, FileId(7), 9000),
+        baton_kernel::FileStore::len(&mut files, FileId(7), 9000),
         9000
     );
     assert_eq!(
-        baton_host::FileStore::read(&files, FileId(7), 4096, 100),
+        baton_kernel::FileStore::read(&files, FileId(7), 4096, 100),
         long[1].slice(4096, 100)
     );
 }
 
 #[test]
 fn changes_make_pages_of_new_revisions() {
-    use baton_host::FileStore;
+    use baton_kernel::FileStore;
     let file = FileId(7);
     let mut files = SymbolicFiles::new();
     assert_eq!(files.len(file, 20_000), 20_000);
@@ -235,7 +235,7 @@ fn changes_make_pages_of_new_revisions() {
 
 #[test]
 fn a_reader_refuses_two_revisions_in_one_page() {
-    use baton_host::FileStore;
+    use baton_kernel::FileStore;
     let file = FileId(3);
     let asked = request(3, 9000, None);
     let mut files = SymbolicFiles::new();

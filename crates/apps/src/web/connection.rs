@@ -3,8 +3,9 @@
 use super::http::{Http, Parsed, Program, Request};
 use super::{CONNECTION_BYTES, Config, Stats};
 use crate::MeteredSockets;
-use baton_host::footprint::{APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET};
-use baton_host::{Access, FileContent, Gone, Op, Pool, Receive, SocketId};
+use baton_host::{FileContent, Gone, Receive, SocketId};
+use baton_kernel::footprint::{APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET};
+use baton_kernel::{Access, Op, Pool};
 use baton_wire::Payload;
 use std::collections::VecDeque;
 

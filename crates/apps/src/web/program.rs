@@ -6,8 +6,9 @@
 
 use super::http::Program;
 use crate::MeteredSockets;
-use baton_host::footprint::APP_SEND_OFFSET;
-use baton_host::{Access, FileContent, Op, Pool, SocketId};
+use baton_host::{FileContent, SocketId};
+use baton_kernel::footprint::APP_SEND_OFFSET;
+use baton_kernel::{Access, Op, Pool};
 use baton_wire::Payload;
 
 /// Unit in which the areas after the server's own global data are numbered.

@@ -100,7 +100,7 @@ impl Costs for Script {
         self.read += content.len;
     }
     fn touch(&mut self, pool: Pool, _slot: u32, offset: u32, len: u32, _access: Access) {
-        let (_, size) = baton_host::POOLS[pool as usize];
+        let (_, size) = baton_kernel::POOLS[pool as usize];
         assert!(offset + len <= size, "{pool:?} has {size} bytes");
     }
 }

@@ -1,7 +1,7 @@
 //! Tables of host cycles and NIC instructions.
 
 use super::number;
-use baton_host::LAYERS;
+use baton_kernel::LAYERS;
 use baton_report::{Column, Table, grouped, percent, width};
 use baton_sim::results::{Cycles, PerPacket, Results, TaskResults};
 use std::cmp::Reverse;

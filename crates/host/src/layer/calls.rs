@@ -3,7 +3,7 @@
 use super::socket::{Place, Socket, Used, Wish};
 use super::{AdapterEnd, AdapterId, HostStack, SocketLayer};
 use crate::adapter::{Calls, FileChange};
-use crate::files::pages;
+use crate::pages::pages;
 use crate::{
     Borrower, Borrowers, FileContent, FromCache, Gone, MoveReason, NextLook, NotOffloaded, Receive,
     SocketId, Sockets, Unread,

@@ -4,7 +4,7 @@ use super::{Invalid, positive};
 use crate::hardware::{
     CacheConfig, DmaPolicy, DramConfig, MemoryConfig, ProcessorConfig, TlbConfig,
 };
-use baton_host::Op;
+use baton_kernel::Op;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct HostConfig {
     #[schemars(range(min = 1))]
     pub wait_events: u32,
     /// Kernel parameters.
-    pub kernel: baton_host::Config,
+    pub kernel: baton_kernel::Config,
     /// Multipliers of the instruction counts, in per cent.
     pub scale: HostScale,
     /// Instructions of each operation.
@@ -203,7 +203,7 @@ impl Default for HostConfig {
             prefetch_next_line: memory.prefetch_next_line,
             dma: memory.dma,
             wait_events: 64,
-            kernel: baton_host::Config::default(),
+            kernel: baton_kernel::Config::default(),
             scale: HostScale::default(),
             instructions: HostInstructions::default(),
         }

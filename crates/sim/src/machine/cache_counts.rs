@@ -1,7 +1,8 @@
 //! Counters of caches since measurement began. Their hosts count from the start of the run.
 
 use crate::results::{FileCacheResults, NicCacheResults};
-use baton_host::{FileCacheStats, NicCacheStats};
+use baton_host::NicCacheStats;
+use baton_kernel::FileCacheStats;
 
 /// Returns the counters of the file cache since `before`.
 pub(super) fn of_file_cache(now: &FileCacheStats, before: &FileCacheStats) -> FileCacheResults {

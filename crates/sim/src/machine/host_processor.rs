@@ -5,7 +5,8 @@ use super::names::snake_case;
 use crate::config::{Experiment, Invalid};
 use crate::hardware::Processor;
 use crate::results::{Cycles, HostResults, PerPacket};
-use baton_host::{FileId, LAYERS, footprint};
+use baton_host::FileId;
+use baton_kernel::{LAYERS, footprint};
 use baton_wire::{Span, Time};
 use baton_workload::{Content, Workload};
 

@@ -3,7 +3,7 @@
 use crate::config::{HostConfig, Invalid, NicConfig};
 use crate::hardware::MemoryHierarchy;
 use crate::results::Cycles;
-use baton_host::{Access, LAYERS, Layer, OPS, Op, Owner, POOLS, Pool};
+use baton_kernel::{Access, LAYERS, Layer, OPS, Op, Owner, POOLS, Pool};
 use baton_nic::{TASKS, Task};
 use std::ops::Range;
 
@@ -127,7 +127,7 @@ impl HostMeter {
     }
 }
 
-impl baton_host::Meter for HostMeter {
+impl baton_kernel::Meter for HostMeter {
     fn owner(&mut self, owner: Owner) {
         self.owner = owner;
     }

@@ -42,7 +42,7 @@ pub use violation::Violation;
 use crate::config::{Experiment, Invalid, Length};
 use crate::results::{Ended, HandoffResults, NotSteady, Results, Sample};
 use crate::run::Load;
-use baton_host::FileCacheStats;
+use baton_kernel::FileCacheStats;
 use baton_timeline::Summary;
 use baton_wire::{Span, Time};
 use builder::Policies;

@@ -5,7 +5,8 @@ use crate::config::PagesConfig;
 use baton_apps::MeteredSockets;
 use baton_apps::symbolic::SymbolicHttp;
 use baton_apps::web::{Http, Parsed, Request};
-use baton_host::{Op, Ready, Receive, SocketId};
+use baton_host::{Ready, Receive, SocketId};
+use baton_kernel::Op;
 use baton_wire::{Span, Symbolic, Time};
 use std::collections::VecDeque;
 

@@ -4,11 +4,12 @@ use crate::config::Experiment;
 use crate::hardware::{ConfigError, Disk, DiskConfig, DiskRequest};
 use crate::results::DiskResults;
 use baton_bus::{BytesByCategory, Category};
-use baton_host::{DiskRead, FileId};
+use baton_host::FileId;
+use baton_kernel::DiskRead;
 use baton_wire::Time;
 
 /// Bytes of a page of a file.
-const PAGE_BYTES: u64 = baton_host::footprint::PAGE_BYTES as u64;
+const PAGE_BYTES: u64 = baton_kernel::footprint::PAGE_BYTES as u64;
 
 /// Number of low bits of a request's token that hold the number of pages; the read's token is above.
 const PAGES_BITS: u32 = 24;

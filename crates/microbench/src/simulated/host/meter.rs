@@ -2,7 +2,7 @@
 
 use super::address;
 use crate::profile::{ApplicationCosts, HostProfile};
-use baton_host::{Access, Layer, OPS, Op, Owner, POOLS, Pool};
+use baton_kernel::{Access, Layer, OPS, Op, Owner, POOLS, Pool};
 use baton_sim::hardware::MemoryHierarchy;
 
 /// Bytes of a frame's headers, as far as drivers and tests read them.
@@ -65,7 +65,7 @@ impl Meter<'_> {
 }
 
 /// Charges for a server's kernel and application, whose frame buffers are those of the drivers.
-impl baton_host::Meter for Meter<'_> {
+impl baton_kernel::Meter for Meter<'_> {
     fn owner(&mut self, _owner: Owner) {}
 
     fn run(&mut self, op: Op, count: u32) {

@@ -3,7 +3,7 @@
 mod meter;
 
 use crate::profile::{HostProfile, NicProfile};
-use baton_host::footprint;
+use baton_kernel::footprint;
 use baton_sim::hardware::{ConfigError, MemoryHierarchy, Processor};
 use baton_wire::Time;
 pub(super) use meter::Meter;
@@ -12,7 +12,7 @@ use std::num::NonZeroU64;
 
 /// Addresses in the modelled host's memory. The area for each ring and each pool of buffers fits the largest ring.
 mod address {
-    use baton_host::Pool;
+    use baton_kernel::Pool;
 
     pub(super) const SEND_RING: u64 = 0x0100_0000;
     pub(super) const RECEIVE_RING: u64 = 0x0200_0000;

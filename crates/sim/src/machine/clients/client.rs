@@ -8,7 +8,7 @@ use crate::config::Experiment;
 use baton_apps::symbolic::{self, Kind, ResponseReader};
 use baton_apps::web::Program;
 use baton_host::FileId;
-use baton_host::footprint::PAGE_BYTES;
+use baton_kernel::footprint::PAGE_BYTES;
 use baton_tcp::ConnId;
 use baton_wire::{Endpoint, Symbolic, Time};
 use baton_workload::{Content, Demand, RequestSpec};

@@ -1,7 +1,8 @@
 //! Chooses the NIC that answers a connection of the host's own stack (data-caching 6.3).
 
 use super::End;
-use baton_host::{Affinity, AffinityView, FileContent, Meter, NicId, SocketId, footprint};
+use baton_host::{Affinity, AffinityView, FileContent, NicId, SocketId};
+use baton_kernel::{Meter, footprint};
 use baton_tcp::ConnId;
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -10,7 +10,8 @@ use crate::results::{
 };
 use baton_bus::interconnect::Usage;
 use baton_bus::{Accounting, EntriesPerTransfer};
-use baton_host::{NetworkDrops, NicCacheStats};
+use baton_host::NicCacheStats;
+use baton_kernel::NetworkDrops;
 use baton_nic::Drops;
 use baton_tcp::Refusal;
 use baton_wire::Time;

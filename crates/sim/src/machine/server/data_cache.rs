@@ -1,7 +1,8 @@
 //! Cost of the directories of the adapters' data caches for the host's processor (data-caching 4.2).
 
 use super::End;
-use baton_host::{FileContent, Meter, NicId, Op, footprint};
+use baton_host::{FileContent, NicId};
+use baton_kernel::{Meter, Op, footprint};
 
 /// Counters of all directories.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,7 +6,8 @@ use super::data::LinkData;
 use super::link::SimulatedLink;
 use baton_host::adapter::FileChange;
 use baton_host::layer::{AdapterId, LayerCalls};
-use baton_host::{Borrowers, Destination, FileContent, Gone, NotOffloaded, SocketId, Sockets};
+use baton_host::{Borrowers, FileContent, Gone, NotOffloaded, SocketId, Sockets};
+use baton_kernel::Destination;
 use baton_tcp::ConnId;
 use baton_wire::{SeqNr, Symbolic};
 

@@ -18,9 +18,9 @@ use super::worker::Worker;
 use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig, Piece};
 use baton_bus::link::LinkError;
 use baton_host::layer::{AdapterId, Move, Place};
-use baton_host::{
-    DiskRead, FileCacheStats, FileSystem, Meter, NetworkDrops, NetworkMemory, Op, Owner, Ready,
-    SocketId, footprint,
+use baton_host::{Ready, SocketId};
+use baton_kernel::{
+    DiskRead, FileCacheStats, FileSystem, Meter, NetworkDrops, NetworkMemory, Op, Owner, footprint,
 };
 use baton_wire::{Endpoint, Flow, Symbolic, Time};
 use baton_workload::Workload;

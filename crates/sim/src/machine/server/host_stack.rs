@@ -10,9 +10,8 @@ use super::link::SimulatedLink;
 use crate::config::{Experiment, Invalid, OffloadHostConfig};
 use baton_bus::interconnect::InterconnectConfig;
 use baton_host::layer::{AdapterId, Fate, LayerCalls, LayerStats, SocketLayer, SocketState};
-use baton_host::{
-    Borrower, FileSystem, Meter, NetworkMemory, Ready, Selection, SocketId, footprint,
-};
+use baton_host::{Borrower, Ready, Selection, SocketId};
+use baton_kernel::{FileSystem, Meter, NetworkMemory, footprint};
 use baton_tcp::{ConnId, Event, Segment, Stack};
 use baton_wire::{Endpoint, Flow, SeqNr, Span, Symbolic, Time};
 use std::collections::VecDeque;

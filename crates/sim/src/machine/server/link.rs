@@ -13,7 +13,7 @@ use baton_bus::{
     Accounting, AdapterLink, BytesByCategory, Category, Descriptor, DescriptorQueue, Direction,
     HostLink, Ring,
 };
-use baton_host::Access;
+use baton_kernel::Access;
 use baton_wire::{Payload, Symbolic, Time};
 use std::collections::VecDeque;
 

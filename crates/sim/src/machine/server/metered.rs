@@ -11,13 +11,11 @@ use super::host_stack::Around;
 use super::link::{HostWork, SimulatedLink};
 use baton_apps::{Costs, symbolic};
 use baton_host::adapter::FileChange;
-use baton_host::footprint::{
+use baton_host::{FileContent, FileId, Gone, Receive, SocketId, Sockets, Unread};
+use baton_kernel::footprint::{
     self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET, CLUSTER_BYTES,
 };
-use baton_host::{
-    Access, FileContent, FileId, FileSystem, Gone, Layer, Meter, NetworkMemory, Op, Owner, Pool,
-    Receive, SocketId, Sockets, Unread,
-};
+use baton_kernel::{Access, FileSystem, Layer, Meter, NetworkMemory, Op, Owner, Pool};
 use baton_tcp::ConnId;
 use baton_wire::{Payload, SeqNr, Symbolic};
 

@@ -36,7 +36,7 @@ use baton_bus::interconnect::{DeviceId, InterconnectConfig};
 use baton_bus::link::LinkError;
 use baton_host::adapter::{OsLayer, OsLayerConfig};
 use baton_host::layer::AdapterEnd;
-use baton_host::{DiskRead, FileCacheStats};
+use baton_kernel::{DiskRead, FileCacheStats};
 use baton_tcp::Segment;
 use baton_wire::{Endpoint, Span, Symbolic, Time};
 use baton_workload::Workload;

@@ -3,12 +3,10 @@
 use super::super::super::host::Meter;
 use baton_apps::Costs;
 use baton_bus::link::MemoryHost;
-use baton_host::footprint::{self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET};
 use baton_host::layer::LayerCalls;
-use baton_host::{
-    Access, FileContent, Gone, Layer, Meter as _, Op, Pool, Receive, SocketId, Sockets, Unread,
-    pages,
-};
+use baton_host::{FileContent, Gone, Receive, SocketId, Sockets, Unread, pages};
+use baton_kernel::footprint::{self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET};
+use baton_kernel::{Access, Layer, Meter as _, Op, Pool};
 use baton_wire::Symbolic;
 
 /// First buffer that refers to pages of files, and the number of such buffers. They follow the buffers of the drivers.

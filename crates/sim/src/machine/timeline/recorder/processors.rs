@@ -5,7 +5,7 @@ use super::super::super::meter::NicMeter;
 use super::super::super::names::snake_case;
 use super::Recorder;
 use crate::results::Cycles;
-use baton_host::{LAYERS, Layer};
+use baton_kernel::{LAYERS, Layer};
 use baton_nic::{QueueLengths, TASKS, Task};
 use baton_timeline::{Counters, Grain, Track, Value, Writer};
 use baton_wire::{Span, Time};

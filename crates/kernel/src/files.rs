@@ -8,23 +8,21 @@ mod cache;
 mod change;
 mod disk;
 mod lent;
-mod pages;
 mod reader;
 mod system;
 mod transient;
 
 pub use cache::{FileCacheConfig, FileCacheStats};
 pub use disk::DiskRead;
-pub use lent::{Borrower, SendPage};
-pub use system::{Borrowers, Destination, FileSystem};
+pub use lent::SendPage;
+pub use system::{Destination, FileSystem};
 pub use transient::CachedBlock;
 
 pub(crate) use cache::FileCache;
-pub use pages::pages;
 pub(crate) use reader::memory_page;
 
 use crate::footprint::PAGE_BYTES;
-use crate::sockets::FileId;
+use baton_host::FileId;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::fmt::Debug;

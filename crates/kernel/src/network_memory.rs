@@ -11,9 +11,9 @@ use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES, RECEIVE_BUFFER_BYTE
 use crate::memory::{Buffers, Slots};
 use crate::meter::{Layer, Meter, Op};
 use crate::pcb_lists::PcbLists;
-use crate::sockets::SocketId;
 use crate::syncache::Syncache;
 use crate::time_waits::TimeWaits;
+use baton_host::SocketId;
 use baton_tcp::{ConnId, Handled, Segment, Stack};
 use baton_wire::{Flow, Payload, SeqNr, Time};
 use std::collections::VecDeque;

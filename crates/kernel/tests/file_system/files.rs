@@ -1,7 +1,8 @@
 //! Files as bytes, with all their revisions.
 
 use super::Random;
-use baton_host::{FileId, FileStore};
+use baton_host::FileId;
+use baton_kernel::FileStore;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard};
 

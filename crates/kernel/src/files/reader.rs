@@ -4,7 +4,7 @@ use super::cache::Wanted;
 use super::{FilePage, Files};
 use crate::footprint::{self, PAGE_BYTES};
 use crate::meter::Meter;
-use crate::sockets::{FileId, SocketId};
+use baton_host::{FileId, SocketId};
 use baton_wire::Payload;
 
 /// Reason why no more of a file goes into the send buffer.

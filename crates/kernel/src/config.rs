@@ -1,9 +1,9 @@
 //! Parameters of the kernel.
 
-use crate::affinity::AffinityConfig;
 use crate::files::FileCacheConfig;
-use crate::nic_cache::NicCacheConfig;
-use crate::selection::SelectionConfig;
+use baton_host::AffinityConfig;
+use baton_host::NicCacheConfig;
+use baton_host::SelectionConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,11 +4,12 @@
 //! number of cache misses is a result. All sizes and offsets are in bytes. Lines have 64 bytes, so a field here is a group of members that
 //! share lines, not a single member.
 
-use crate::files::{memory_page, pages};
+use crate::files::memory_page;
 use crate::meter::{Access, Layer, Meter, Op, Pool};
-use crate::nic_cache::NicId;
-use crate::sockets::FileId;
 use Access::{Read, Write};
+use baton_host::FileId;
+use baton_host::NicId;
+use baton_host::pages;
 
 /// A part of a structure.
 #[derive(Clone, Copy)]
@@ -86,8 +87,7 @@ pub const CLUSTER_BYTES: u32 = 2048;
 pub const MBUF_DATA_BYTES: u32 = 200;
 /// Offset of the data in a bare mbuf.
 const MBUF_DATA_OFFSET: u32 = 56;
-/// Unit of `sendfile`.
-pub const PAGE_BYTES: u32 = 4096;
+pub use baton_host::PAGE_BYTES;
 
 /// One ring entry.
 const RING_ENTRY: Field = field(0, 32);

@@ -1,19 +1,18 @@
 //! Files for sockets of another component: the state of each socket for the file that it sends, the sockets that wait for pages, and the
 //! pages that stay in memory because a stack or an adapter refers to them.
 
-use super::lent::{Borrower, Lent, LentPage, SendPage};
-use super::pages::pages;
+use super::lent::{Lent, LentPage, SendPage};
 use super::reader::{Reader, Stop};
 use super::transient::{CachedBlock, Transient};
 use super::{DiskRead, FileCacheConfig, FileCacheStats, FilePage, FileStore, Files};
-use crate::adapter::OsLayer;
 use crate::footprint::{self, PAGE_BYTES};
-use crate::layer::AdapterId;
 use crate::lists::List;
 use crate::memory::{Buffers, PageBuffer};
 use crate::meter::{Access, Layer, Meter, Owner, Pool};
-use crate::sockets::{FileContent, FileId, Gone, SocketId};
 use baton_bus::link::Inline;
+use baton_host::adapter::OsLayer;
+use baton_host::layer::AdapterId;
+use baton_host::{Borrower, Borrowers, FileContent, FileId, Gone, SocketId, pages};
 use baton_tcp::ConnId;
 use baton_wire::{Payload, SeqNr};
 use rustc_hash::FxHashMap;
@@ -41,9 +40,6 @@ pub trait Destination<P> {
     /// Returns the adapter through which the socket sends, and the block size of its data cache in bytes, or `None` if there is no cache.
     fn cache(&self) -> Option<(AdapterId, u32)>;
 }
-
-/// Components that refer to the same content.
-pub type Borrowers = SmallVec<[(Borrower, SeqNr); 2]>;
 
 /// The files of a host: the pages in memory, the sockets that send from them, and the sockets that wait.
 ///

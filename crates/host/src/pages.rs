@@ -1,6 +1,27 @@
-//! Splits ranges of files by page.
+//! Pages of files that connections and adapters refer to.
 
-use crate::footprint::PAGE_BYTES;
+use crate::SocketId;
+use crate::layer::AdapterId;
+use baton_tcp::ConnId;
+use baton_wire::SeqNr;
+use smallvec::SmallVec;
+
+/// Bytes of a page of memory.
+pub const PAGE_BYTES: u32 = 4096;
+
+/// A component that refers to pages of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Borrower {
+    /// A connection of the host's stack, until its peer has acknowledged the content.
+    Connection(ConnId),
+    /// A socket on an adapter, by its number there, until its SENDs have been answered.
+    Socket(AdapterId, SocketId),
+    /// The data cache of an adapter, until its INSERTs have been answered.
+    Cache(AdapterId),
+}
+
+/// Components that refer to the same content.
+pub type Borrowers = SmallVec<[(Borrower, SeqNr); 2]>;
 
 /// Splits `len` bytes from `offset` of a file on into runs that each lie in one page. Returns (start, length) within the range.
 pub fn pages(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize)> {

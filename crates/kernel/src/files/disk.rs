@@ -4,7 +4,7 @@ use super::Files;
 use super::cache::Held;
 use crate::footprint::{self, PAGE_BYTES};
 use crate::meter::Meter;
-use crate::sockets::{FileId, SocketId};
+use baton_host::{FileId, SocketId};
 use baton_wire::Payload;
 use smallvec::SmallVec;
 

@@ -1,8 +1,8 @@
 //! The file cache, which holds pages of files in main memory.
 
 use crate::footprint::PAGE_BYTES;
-use crate::sockets::{FileId, SocketId};
 use baton_cache::{Replacement, ReplacementConfig};
+use baton_host::{FileId, SocketId};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

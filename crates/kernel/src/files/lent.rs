@@ -1,24 +1,12 @@
 //! Pages that are lent: a borrower that was given content of a file by reference needs the pages until it has finished with the content.
 
 use super::transient::Blocks;
-use crate::layer::AdapterId;
 use crate::memory::PageBuffer;
-use crate::sockets::SocketId;
+use baton_host::Borrower;
 use baton_tcp::ConnId;
 use baton_wire::SeqNr;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-
-/// A component that refers to pages of files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Borrower {
-    /// A connection of the host's stack, until its peer has acknowledged the content.
-    Connection(ConnId),
-    /// A socket on an adapter, by its number there, until its SENDs have been answered.
-    Socket(AdapterId, SocketId),
-    /// The data cache of an adapter, until its INSERTs have been answered.
-    Cache(AdapterId),
-}
 
 /// Lent pages, by borrower.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use super::Files;
 use crate::footprint::PAGE_BYTES;
-use crate::sockets::FileId;
+use baton_host::FileId;
 use baton_wire::Payload;
 
 impl<P: Payload> Files<P> {

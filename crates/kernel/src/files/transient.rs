@@ -1,7 +1,7 @@
 //! Files whose content is not requested again (live streams, data-caching 4.2). Their blocks leave an adapter's cache once delivered.
 
-use crate::layer::AdapterId;
-use crate::sockets::FileId;
+use baton_host::FileId;
+use baton_host::layer::AdapterId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;

@@ -3,9 +3,9 @@
 use super::Random;
 use super::files::{ByteFiles, History};
 use baton_host::layer::AdapterId;
-use baton_host::{
-    Borrower, Borrowers, Buffers, Destination, DiskRead, FileCacheConfig, FileCacheStats,
-    FileContent, FileId, FileSystem, Gone, NoMeter, SocketId,
+use baton_host::{Borrower, Borrowers, FileContent, FileId, Gone, SocketId};
+use baton_kernel::{
+    Buffers, Destination, DiskRead, FileCacheConfig, FileCacheStats, FileSystem, NoMeter,
 };
 use baton_tcp::ConnId;
 use baton_wire::SeqNr;

@@ -7,9 +7,9 @@ use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Response, Status, 
 use baton_bus::link::{Dma, DmaId, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_host::adapter::{OsLayer, OsLayerConfig};
 use baton_host::layer::AdapterId;
-use baton_host::{
-    Borrowers, Buffers, Destination, DiskRead, FileCacheConfig, FileContent, FileId, FileStore,
-    FileSystem, Gone, NicCacheConfig, NoMeter, SocketId,
+use baton_host::{Borrowers, FileContent, FileId, Gone, NicCacheConfig, SocketId};
+use baton_kernel::{
+    Buffers, Destination, DiskRead, FileCacheConfig, FileStore, FileSystem, NoMeter,
 };
 use baton_testkit::endpoint;
 use baton_wire::{Span, Symbolic, Time};

@@ -3,7 +3,6 @@
 //! that answers at random, and no socket gets stuck.
 
 mod adapter;
-#[path = "../common/files.rs"]
 mod files;
 mod world;
 
