@@ -140,6 +140,15 @@ pub const DOCUMENTED: &[Documented] = &[
         words: "What one end sends has not arrived at the other when the call returns",
     },
     Documented {
+        name: "the end after unread data",
+        is_it: |found| {
+            let kernel = found.kernel.replace("+RDHUP", "");
+            let looks = ["poll", "pollset", "wait", "end"].contains(&&*found.call);
+            found.way == Way::Moves && found.is_after_end && looks && kernel == found.here
+        },
+        words: "is reported once the data",
+    },
+    Documented {
         name: "cannot return to the kernel",
         is_it: |found| found.way == Way::Moves && found.is_after_fill && found.here == "EOPNOTSUPP",
         words: "where a connection cannot go back within a second",
