@@ -1,12 +1,10 @@
 //! Reads captures of the simulator with a packet tool.
 
 mod common;
-#[path = "common/needs.rs"]
-mod needs;
 
+use baton_testkit::needs::{self, Need};
 use common::{FIXED, Workbench};
 use libtest_mimic::Arguments;
-use needs::Need;
 use std::collections::BTreeSet;
 use std::process::Command;
 

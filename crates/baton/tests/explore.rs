@@ -3,17 +3,15 @@
 #[path = "common/browser.rs"]
 mod browser;
 mod common;
-#[path = "common/needs.rs"]
-mod needs;
 
 use baton_config::COMMIT;
 use baton_sim::NoObserver;
 use baton_sim::results::Results;
+use baton_testkit::needs::{self, Need};
 use baton_workload::log::{Logs, give_standard_input};
 use browser::Browser;
 use common::{FIXED, Workbench, root};
 use libtest_mimic::Arguments;
-use needs::Need;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

@@ -3,9 +3,7 @@
 #[cfg(target_os = "linux")]
 mod common;
 #[cfg(target_os = "linux")]
-#[path = "common/needs.rs"]
-mod needs;
-
+use baton_testkit::needs;
 use libtest_mimic::Arguments;
 
 #[cfg(not(target_os = "linux"))]

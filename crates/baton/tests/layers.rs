@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// All crates of the workspace with their dependencies in it, from the lowest layer up: a crate depends only on earlier crates. Its tests may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 30] = [
+const LAYERS: [(&str, &[&str]); 31] = [
     ("wire", &[]),
     ("timeline", &["wire"]),
     ("testkit", &["timeline", "wire"]),
@@ -41,6 +41,10 @@ const LAYERS: [(&str, &[&str]); 30] = [
     ("report", &["stats"]),
     // These crates need Linux.
     ("iolib", &["bus", "wire"]),
+    (
+        "cluster",
+        &["bus", "iolib", "nic", "tcp", "testkit", "wire"],
+    ),
     ("sockets", &["bus", "host", "iolib", "tcp", "wire"]),
     (
         "live",
@@ -91,8 +95,8 @@ const LAYERS: [(&str, &[&str]); 30] = [
     (
         "fuzzing",
         &[
-            "bus", "config", "host", "inet", "iolib", "live", "nic", "sockets", "tcp", "testkit",
-            "wire", "workload",
+            "bus", "cluster", "config", "host", "inet", "iolib", "live", "nic", "sockets", "tcp",
+            "testkit", "wire", "workload",
         ],
     ),
     ("sequences", &["testkit"]),

@@ -1,12 +1,10 @@
 //! A page of `baton report` in a browser, which runs its scripts.
 
 mod common;
-#[path = "common/needs.rs"]
-mod needs;
 
+use baton_testkit::needs::{self, Need};
 use common::{FIXED, Workbench};
 use libtest_mimic::Arguments;
-use needs::Need;
 use std::process::Command;
 
 const ALL: &[(&str, fn())] = &[

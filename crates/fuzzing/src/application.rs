@@ -6,16 +6,12 @@ use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::descriptor::{Action, Buffer, Close, Opcode, Outcome, SocketOption, Status};
 use baton_bus::link::{Dma, DmaId};
 use baton_bus::{Descriptor, HostLink};
+use baton_cluster::world::{ADAPTER, ANY, App, PEER, PEER_V6, Received, World, accept, set};
 use baton_nic::adapter::Ending;
 use baton_tcp::{ConnId, Event};
 use baton_testkit::symbolic;
 use baton_wire::{Endpoint, Span, Stages, Symbolic};
 use std::collections::{BTreeMap, BTreeSet};
-use world::{ADAPTER, ANY, App, PEER, PEER_V6, Received, World, accept, set};
-
-#[allow(dead_code, reason = "dialogues with the adapter use more of it")]
-#[path = "../../nic/tests/adapter/world.rs"]
-mod world;
 
 /// Maximum number of steps in a run.
 const MOST_STEPS: usize = 400;

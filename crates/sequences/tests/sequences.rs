@@ -1,12 +1,9 @@
 //! Sequences of socket calls give the same on the kernel, preloaded, and with connections that move.
 
-#[path = "../../baton/tests/common/needs.rs"]
-mod needs;
-
 use baton_sequences::Sequence;
 use baton_sequences::compare::{Difference, MOST_FAILURES, Place, Report, WAYS, compare};
+use baton_testkit::needs::{self, Need};
 use libtest_mimic::Arguments;
-use needs::Need;
 use std::path::{Path, PathBuf};
 
 /// Number of random sequences unless `BATON_SEQUENCES` says another; those in the corpus run always.

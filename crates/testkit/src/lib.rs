@@ -7,9 +7,14 @@
 //! - [`endpoint`] and [`symbolic`] are short constructors.
 //! - [`SegmentText`] is a TCP segment in text, for packet scripts.
 //! - [`Timeline`] is a parsed timeline file.
+//! - [`excerpts`] finds excerpts of public logs.
+//! - `needs`, a feature, runs tests that not every machine can run.
 
 mod counting;
+pub mod excerpts;
 mod names;
+#[cfg(feature = "needs")]
+pub mod needs;
 mod network;
 mod pattern;
 mod random;

@@ -1,7 +1,6 @@
-//! Reads the public log excerpts (`excerpts/mod.rs` says where they are). A test is ignored if one of its excerpts does not exist.
+//! Reads the public log excerpts (`baton_testkit::excerpts` says where they are). A test is ignored if one of its excerpts does not exist.
 
-mod excerpts;
-
+use baton_testkit::excerpts;
 use baton_workload::capture::{CaptureAnalysis, CaptureFormat, ConnectionCounts};
 use baton_workload::log::{Format, NotReplayable, SkipReason};
 use baton_workload::packets::{PacketTrace, StandIn};

@@ -9,12 +9,10 @@ mod application;
 mod common;
 mod echo;
 mod faults;
-#[path = "../common/needs.rs"]
-mod needs;
 mod world;
 
+use baton_testkit::needs::{self, Need};
 use libtest_mimic::Arguments;
-use needs::Need;
 
 fn main() {
     if let Ok(role) = std::env::var(world::ROLE) {

@@ -3,9 +3,8 @@
 mod claims;
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../../../workload/tests/excerpts/mod.rs"]
-mod excerpts;
 
+use baton_testkit::excerpts;
 use common::Workbench;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::Path;

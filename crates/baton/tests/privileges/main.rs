@@ -1,11 +1,8 @@
 //! The privileges that adapter and broker keep once they share an interface with the kernel, and the default paths of their sockets. The tests make
 //! network namespaces with interfaces.
 
-#[path = "../common/needs.rs"]
-mod needs;
-
+use baton_testkit::needs::{self, Need};
 use libtest_mimic::Arguments;
-use needs::Need;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{self, Child, Command, Output, Stdio};

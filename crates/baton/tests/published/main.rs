@@ -7,11 +7,10 @@
 mod adaptive;
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../../../workload/tests/excerpts/mod.rs"]
-mod excerpts;
 mod found;
 mod table;
 
+use baton_testkit::excerpts;
 use common::Workbench;
 use libtest_mimic::{Arguments, Failed, Trial};
 

@@ -1,8 +1,5 @@
 //! XDP on veth pairs in separate network namespaces: XDP programs, ports, the broker, and connections that move between kernel and adapter.
 
-#[path = "../../../baton/tests/common/needs.rs"]
-mod needs;
-
 mod application;
 mod broker;
 mod capture;
@@ -23,8 +20,8 @@ mod wire;
 mod withheld;
 
 use baton_live::bus::log::{self, Level, Log, Target};
+use baton_testkit::needs::{self, Need};
 use libtest_mimic::Arguments;
-use needs::Need;
 
 fn main() {
     links::serve_parent();

@@ -14,4 +14,5 @@ mod receiving;
 mod sending;
 mod sessions;
 mod times;
-mod world;
+
+use baton_cluster::world;

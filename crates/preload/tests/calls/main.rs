@@ -1,16 +1,10 @@
 //! Unmodified programs with the preloaded library on one of two adapters; their peer is on the other. The programs are written in Python, which makes
 //! its socket calls through the C library.
 
-#[path = "../../../baton/tests/common/needs.rs"]
-mod needs;
-#[path = "../../../sockets/tests/sockets/network.rs"]
-#[allow(dead_code, reason = "tests of other crates use the rest")]
-mod network;
-
+use baton_cluster::network::{Network, Side};
 use baton_sockets::{Adapter, TcpStream};
+use baton_testkit::needs::{self, Need};
 use libtest_mimic::Arguments;
-use needs::Need;
-use network::{Network, Side};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::path::{Path, PathBuf};

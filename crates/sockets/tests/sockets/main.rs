@@ -4,9 +4,9 @@ mod asynchronous;
 mod beside;
 mod blocking;
 mod faults;
-mod network;
 mod readiness;
 
+use baton_cluster::network;
 use baton_sockets::{Adapter, TcpListener, TcpStream};
 use baton_testkit::Pattern;
 use network::{Network, Side};
