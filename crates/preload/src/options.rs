@@ -172,9 +172,23 @@ fn is_honoured(level: c_int, name: c_int) -> bool {
 }
 
 /// Returns whether the kernel refuses to set the option on a connection. The kernel's socket of a connection on the adapter has none.
-pub fn is_refused(socket: &Description, level: c_int, name: c_int) -> bool {
-    let is_fast_open = matches!(name, libc::TCP_FASTOPEN | libc::TCP_FASTOPEN_CONNECT);
-    level == libc::IPPROTO_TCP && is_fast_open && socket.stream().is_some_and(TcpStream::is_away)
+///
+/// # Safety
+/// `value` is null or good for `len` bytes.
+pub unsafe fn is_refused(
+    socket: &Description,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> bool {
+    let is_it = match name {
+        libc::TCP_FASTOPEN | libc::TCP_FASTOPEN_CONNECT => true,
+        // SAFETY: by this function's contract.
+        libc::TCP_WINDOW_CLAMP => (unsafe { number(value, len) }) == Some(0),
+        _ => false,
+    };
+    level == libc::IPPROTO_TCP && is_it && socket.stream().is_some_and(TcpStream::is_away)
 }
 
 /// Reports whether setsockopt(2) changes something that only the kernel does.
@@ -234,8 +248,8 @@ pub fn is_here(socket: &Description, level: c_int, name: c_int) -> bool {
 /// reported once. The kernel socket's own SO_ERROR only says that the connection has moved to the adapter.
 pub fn get(socket: &Description, level: c_int, name: c_int) -> Option<c_int> {
     let stream = socket.stream()?;
-    let is_mtu = match socket.family {
-        libc::AF_INET6 => (level, name) == (libc::IPPROTO_IPV6, libc::IPV6_MTU),
+    let is_mtu = match level {
+        libc::IPPROTO_IPV6 => name == libc::IPV6_MTU && socket.family == libc::AF_INET6,
         _ => (level, name) == (libc::IPPROTO_IP, libc::IP_MTU),
     };
     if is_mtu && stream.is_away() {

@@ -431,7 +431,10 @@ pub unsafe extern "C" fn setsockopt(
     if let Some(done) = done {
         return give!(done);
     }
-    if (socket.as_ref()).is_some_and(|socket| options::is_refused(socket, level, option)) {
+    // SAFETY: valid by the manual page.
+    let is_refused = (socket.as_ref())
+        .is_some_and(|it| unsafe { options::is_refused(it, level, option, value, len) });
+    if is_refused {
         let is_bad =
             len as usize >= size_of::<c_int>() && pointers::check(value.cast::<c_int>()).is_err();
         return give!(Err(if is_bad { libc::EFAULT } else { libc::EINVAL }));
@@ -521,7 +524,10 @@ pub(super) fn leave_for_signals(fd: c_int) -> bool {
     if !session::begins_in_kernel() {
         return true;
     }
+    // No signal tells of a connection that has ended.
+    let has_ended = |stream: &TcpStream| stream.is_over() || stream.readiness().failed;
     leaving::leave(fd, Reason::Signals, format_args!("descriptor {fd}"))
+        || table::socket(fd).is_none_or(|socket| socket.stream().is_none_or(has_ended))
 }
 
 /// Leaves the connections of a socket that is yet to be connected to the kernel, since the program has asked for signals about it.
