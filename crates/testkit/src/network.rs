@@ -1,31 +1,45 @@
 //! A network that loses, delays, reorders and duplicates.
 
-use crate::Random;
+use baton_wire::impairment::{Impairer, Impairment, Share};
 use baton_wire::{Span, Time};
+
+/// Delay of a frame that nothing delays further.
+const LEAST_DELAY: Span = Span::from_us(5);
 
 /// One direction of the network, with the frames in flight.
 #[derive(Clone, Debug)]
 pub struct Network<F> {
     /// Frames with their arrival times.
     pub frames: Vec<(Time, F)>,
-    /// Percentage of frames that are lost.
-    pub loss_percent: u64,
-    /// Percentage of frames, among those not lost, that are duplicated.
-    pub duplicate_percent: u64,
-    /// Upper bound of the random delay that is added to 5 µs for each frame, so that frames overtake each other.
-    pub most_delay_us: u64,
+    impairer: Impairer,
 }
 
 impl<F: Clone> Network<F> {
+    /// Creates a network that loses and duplicates these percentages of frames, and adds up to `most_delay` to 5 µs for each frame, so that
+    /// frames overtake each other.
+    pub fn new(loss_percent: u64, duplicate_percent: u64, most_delay: Span, seed: u64) -> Self {
+        let share = |percent: u64| Share::from_probability(percent as f64 / 100.0);
+        let impairment = Impairment {
+            loss: share(loss_percent),
+            duplicate: share(duplicate_percent),
+            jitter: most_delay,
+            ..Impairment::default()
+        };
+        Self {
+            frames: Vec::new(),
+            impairer: Impairer::new(impairment, seed),
+        }
+    }
+
     /// Sends a frame.
-    pub fn send(&mut self, now: Time, frame: F, random: &mut Random) {
-        if random.percent(self.loss_percent) {
+    pub fn send(&mut self, now: Time, frame: F) {
+        if self.impairer.loses().is_some() {
             return;
         }
-        let copies = 1 + usize::from(random.percent(self.duplicate_percent));
+        let copies = 1 + usize::from(self.impairer.duplicates());
         for frame in std::iter::repeat_n(frame, copies) {
-            let delay = Span::from_us(5 + random.below(self.most_delay_us));
-            self.frames.push((now + delay, frame));
+            let at = now + LEAST_DELAY + self.impairer.jitter();
+            self.frames.push((at, frame));
         }
     }
 

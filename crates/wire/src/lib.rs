@@ -12,6 +12,8 @@ mod encode;
 mod fast_open;
 mod flow;
 mod header;
+#[cfg(feature = "impairment")]
+pub mod impairment;
 mod lower;
 mod options;
 mod packet;

@@ -159,6 +159,10 @@ pub const NEEDS: &[Needs] = &[
     ),
     needs(&["wire.reorder_delay_us"], &[above("wire.reorder", 0)]),
     needs(
+        &["wire.burst.leave", "wire.burst.loss"],
+        &[above("wire.burst.enter", 0)],
+    ),
+    needs(
         &[
             "offload.host.interface.batching.tick_us",
             "offload.host.interface.batching.timer_us",

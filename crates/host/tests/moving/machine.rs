@@ -136,11 +136,11 @@ impl Machine {
             layer.add_listener(listener, AdapterId(number as u8));
         }
         let lossy = random.percent(60);
-        let mut network = || Network {
-            frames: Vec::new(),
-            loss_percent: if lossy { random.below(8) } else { 0 },
-            duplicate_percent: if lossy { random.below(8) } else { 0 },
-            most_delay_us: 1 + random.below(400),
+        let mut network = || {
+            let mut percent = |most| if lossy { random.below(most) } else { 0 };
+            let (loss, duplicate) = (percent(8), percent(8));
+            let delay = Span::from_us(1 + random.below(400));
+            Network::new(loss, duplicate, delay, random.draw())
         };
         let (to_server, to_peers) = (network(), network());
         Self {
@@ -335,8 +335,8 @@ impl Machine {
     }
 
     fn adapter_settles(&mut self, number: usize) {
-        let (now, to_peers, random) = (self.now, &mut self.to_peers, &mut self.random);
-        self.adapters[number].settle(now, |frame| to_peers.send(now, frame, random));
+        let (now, to_peers) = (self.now, &mut self.to_peers);
+        self.adapters[number].settle(now, |frame| to_peers.send(now, frame));
     }
 
     /// Loses one of the adapters; the others continue.

@@ -125,7 +125,7 @@ impl Machine {
             if !self.peers.poll_frame(now, &mut frame) {
                 return;
             }
-            self.to_server.send(now, frame.into(), &mut self.random);
+            self.to_server.send(now, frame.into());
         }
     }
 }

@@ -80,7 +80,7 @@ impl Machine {
             }
             let number = source(&frame);
             match self.adapters[number].is_lost {
-                true => self.to_peers.send(self.now, frame.into(), &mut self.random),
+                true => self.to_peers.send(self.now, frame.into()),
                 false => self.send_by(number, frame.into(), false),
             }
         }

@@ -30,9 +30,7 @@ pub use driver::{Driver, DriverCounter};
 pub use ether::EtherSocket;
 pub(crate) use ethtool::receive_queues;
 pub use ethtool::{Offload, Offloads};
-pub use faults::{
-    BurstLoss, FaultCounts, FaultKind, FaultProfile, FaultSpec, FaultSpecError, Faults, Share,
-};
+pub use faults::{FaultCounts, FaultKind, FaultProfile, FaultSpec, FaultSpecError, Faults};
 pub use interface::{InterfaceError, bring, interface_exists, ipv4_address};
 pub(crate) use interface::{index as interface_index, link_info_or_loopback};
 pub use link_state::{LinkCounters, LinkState, LinkWatch};

@@ -29,4 +29,4 @@ pub use dram::{Dram, DramConfig, DramCounters};
 pub use memory::{AccessCost, DmaPolicy, MemoryConfig, MemoryCounters, MemoryHierarchy};
 pub use processor::{NicProcessor, NicProcessorConfig, Occupancy, Processor, ProcessorConfig};
 pub use tlb::TlbConfig;
-pub use wire::{Wire, WireConfig, WireCounters};
+pub use wire::{BurstConfig, Wire, WireConfig, WireCounters};

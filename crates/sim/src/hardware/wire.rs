@@ -1,9 +1,8 @@
 //! One direction of a link.
 
 use baton_bus::Fifo;
+use baton_wire::impairment::{BurstLoss, Impairer, Impairment, Share};
 use baton_wire::{Span, Time, line_len};
-use rand::{Rng, SeedableRng};
-use rand_pcg::Pcg64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +33,39 @@ pub struct WireConfig {
     pub reorder: f64,
     /// How late such a frame is, microseconds.
     pub reorder_delay_us: u32,
+    /// Probability that a frame arrives corrupted; its receiver drops it.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-unit" = "probability"))]
+    pub corrupt: f64,
+    /// Maximum additional delay, drawn for each frame, microseconds; frames may overtake each other.
+    pub jitter_us: u32,
+    /// Losses in bursts.
+    pub burst: BurstConfig,
+}
+
+/// Losses in bursts (the model of Gilbert and Elliott): the wire is good or bad, and may change with each frame.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BurstConfig {
+    /// Probability that a good wire turns bad at a frame; 0: there are no bursts.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-unit" = "probability"))]
+    pub enter: f64,
+    /// Probability that a bad wire turns good at a frame; its inverse is the mean length of a burst.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-unit" = "probability"))]
+    pub leave: f64,
+    /// Probability that a frame is lost while the wire is bad.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-unit" = "probability"))]
+    pub loss: f64,
+}
+
+/// No bursts.
+impl Default for BurstConfig {
+    fn default() -> Self {
+        Self {
+            enter: 0.0,
+            leave: 0.25,
+            loss: 1.0,
+        }
+    }
 }
 
 /// A perfect 10 Gb/s wire between neighbours.
@@ -47,6 +79,9 @@ impl Default for WireConfig {
             duplicate: 0.0,
             reorder: 0.0,
             reorder_delay_us: 100,
+            corrupt: 0.0,
+            jitter_us: 0,
+            burst: BurstConfig::default(),
         }
     }
 }
@@ -63,6 +98,10 @@ impl WireConfig {
             ("loss", self.loss),
             ("duplicate", self.duplicate),
             ("reorder", self.reorder),
+            ("corrupt", self.corrupt),
+            ("burst.enter", self.burst.enter),
+            ("burst.leave", self.burst.leave),
+            ("burst.loss", self.burst.loss),
         ] {
             if !(0.0..=1.0).contains(&value) {
                 return Err(ConfigError::new(field, value, "a probability, 0 to 1"));
@@ -71,8 +110,21 @@ impl WireConfig {
         Ok(())
     }
 
-    fn is_faulty(&self) -> bool {
-        self.loss > 0.0 || self.duplicate > 0.0 || self.reorder > 0.0
+    fn impairment(&self) -> Impairment {
+        let share = Share::from_probability;
+        let BurstConfig { enter, leave, loss } = self.burst;
+        Impairment {
+            loss: share(self.loss),
+            burst: (enter > 0.0).then(|| BurstLoss {
+                enter: share(enter),
+                leave: share(leave),
+                loss: share(loss),
+            }),
+            duplicate: share(self.duplicate),
+            reorder: share(self.reorder),
+            corrupt: share(self.corrupt),
+            jitter: Span::from_us(self.jitter_us.into()),
+        }
     }
 }
 
@@ -89,6 +141,8 @@ pub struct WireCounters {
     pub dropped_queue_full: u64,
     /// Frames lost on the way.
     pub lost: u64,
+    /// Frames that arrived corrupted, and were dropped.
+    pub corrupted: u64,
     /// Copies added on the way.
     pub duplicated: u64,
     /// Frames delayed on the way.
@@ -114,26 +168,9 @@ pub struct Wire<F> {
 
 #[derive(Clone, Debug)]
 struct Faults<F> {
-    generator: Pcg64,
-    loss: Chance,
-    duplicate: Chance,
-    reorder: Chance,
+    impairer: Impairer,
     reorder_delay: Span,
     late: EventQueue<F>,
-}
-
-/// A probability as an integer: an event occurs if 32 random bits are smaller.
-#[derive(Clone, Copy, Debug)]
-struct Chance(u64);
-
-impl Chance {
-    fn new(probability: f64) -> Self {
-        Self((probability * (1_u64 << 32) as f64) as u64)
-    }
-
-    fn happens(self, generator: &mut Pcg64) -> bool {
-        u64::from(generator.next_u32()) < self.0
-    }
 }
 
 impl<F: Clone> Wire<F> {
@@ -143,12 +180,10 @@ impl<F: Clone> Wire<F> {
     /// Returns the first invalid field and the expected value.
     pub fn new(config: &WireConfig, seed: u64) -> Result<Self, ConfigError> {
         config.validate()?;
-        let faults = config.is_faulty().then(|| {
+        let impairment = config.impairment();
+        let faults = (impairment != Impairment::default()).then(|| {
             Box::new(Faults {
-                generator: Pcg64::seed_from_u64(seed),
-                loss: Chance::new(config.loss),
-                duplicate: Chance::new(config.duplicate),
-                reorder: Chance::new(config.reorder),
+                impairer: Impairer::new(impairment, seed),
                 reorder_delay: Span::from_us(config.reorder_delay_us.into()),
                 late: EventQueue::new(),
             })
@@ -236,21 +271,29 @@ impl<F: Clone> Wire<F> {
         let Some(faults) = &mut self.faults else {
             return true;
         };
-        if faults.loss.happens(&mut faults.generator) {
+        if faults.impairer.loses().is_some() {
             self.counters.lost += 1;
             return false;
         }
-        let twice = faults.duplicate.happens(&mut faults.generator);
-        let copy = twice.then(|| frame.clone());
-        if faults.reorder.happens(&mut faults.generator) {
-            self.counters.reordered += 1;
-            faults.late.push(arrival + faults.reorder_delay, frame);
-        } else {
-            self.push(arrival, frame);
+        if faults.impairer.corrupts(1).is_some() {
+            self.counters.corrupted += 1;
+            return false;
         }
-        if let Some(copy) = copy {
-            self.counters.duplicated += 1;
-            self.push(arrival, copy);
+        let copy = faults.impairer.duplicates().then(|| frame.clone());
+        self.counters.duplicated += u64::from(copy.is_some());
+        for frame in [Some(frame), copy].into_iter().flatten() {
+            let mut delay = faults.impairer.jitter();
+            if faults.impairer.reorders() {
+                self.counters.reordered += 1;
+                delay += faults.reorder_delay;
+            }
+            match delay {
+                Span::ZERO => {
+                    self.next.get_or_insert(arrival);
+                    self.frames.push((arrival, frame));
+                }
+                delay => faults.late.push(arrival + delay, frame),
+            }
         }
         true
     }

@@ -1,6 +1,6 @@
 //! Order, timing and faults of a wire.
 
-use baton_sim::hardware::{Wire, WireConfig, WireCounters};
+use baton_sim::hardware::{BurstConfig, Wire, WireConfig, WireCounters};
 use baton_wire::{Span, Time};
 use proptest::prelude::*;
 
@@ -202,6 +202,42 @@ fn late_frames_are_overtaken_and_arrive() {
     assert!(frames.into_iter().eq(0..1_000), "each frame arrives once");
 }
 
+#[test]
+fn losses_come_in_bursts() {
+    let config = WireConfig {
+        burst: BurstConfig {
+            enter: 0.01,
+            leave: 0.25,
+            loss: 1.0,
+        },
+        ..WireConfig::default()
+    };
+    let (arrivals, counters) = flood(&config, 1, 100_000);
+    let gaps = arrivals
+        .windows(2)
+        .filter(|pair| pair[1].1 > pair[0].1 + 1)
+        .count();
+    let mean = counters.lost as f64 / gaps as f64;
+    assert!(
+        (3.5..4.5).contains(&mean),
+        "{mean} frames are lost together"
+    );
+}
+
+#[test]
+fn corrupted_frames_are_dropped_and_jitter_delays_frames() {
+    let config = WireConfig {
+        corrupt: 0.1,
+        jitter_us: 50,
+        ..WireConfig::default()
+    };
+    let (arrivals, counters) = flood(&config, 1, 10_000);
+    assert_eq!(arrivals.len() as u64, 10_000 - counters.corrupted);
+    assert!((chance(counters.corrupted, 10_000) - 0.1).abs() < 0.02);
+    let frames: Vec<u32> = arrivals.iter().map(|&(_, frame)| frame).collect();
+    assert!(!frames.is_sorted(), "frames overtake each other");
+}
+
 proptest! {
     #[test]
     fn faultless_wire_keeps_all_in_order(
@@ -222,12 +258,14 @@ proptest! {
 
     #[test]
     fn faulty_wire_delivers_in_time_order_and_only_what_was_sent(
-        loss in 0.0..0.5_f64, duplicate in 0.0..0.5_f64, reorder in 0.0..0.5_f64, seed in any::<u64>(),
+        loss in 0.0..0.5_f64, duplicate in 0.0..0.5_f64, reorder in 0.0..0.5_f64,
+        corrupt in 0.0..0.5_f64, jitter_us in 0..20_u32, seed in any::<u64>(),
     ) {
-        let config = WireConfig { loss, duplicate, reorder, reorder_delay_us: 5, ..WireConfig::default() };
+        let config = WireConfig { loss, duplicate, reorder, corrupt, jitter_us, reorder_delay_us: 5, ..WireConfig::default() };
         let (arrivals, counters) = flood(&config, seed, 300);
         prop_assert!(arrivals.is_sorted_by_key(|&(arrival, _)| arrival));
-        prop_assert_eq!(arrivals.len() as u64, 300 - counters.lost + counters.duplicated);
+        let lost = counters.lost + counters.corrupted;
+        prop_assert_eq!(arrivals.len() as u64, 300 - lost + counters.duplicated);
         for number in 0..300 {
             prop_assert!(arrivals.iter().filter(|&&(_, frame)| frame == number).count() <= 2);
         }

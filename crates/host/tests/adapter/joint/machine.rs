@@ -176,11 +176,11 @@ impl Machine {
         let stack = Stack::new(tcp_config(&mut random), random.draw());
         let peers = Stack::new(tcp_config(&mut random), random.draw());
         let lossy = random.percent(60);
-        let mut network = || Network {
-            frames: Vec::new(),
-            loss_percent: if lossy { random.below(15) } else { 0 },
-            duplicate_percent: if lossy { random.below(10) } else { 0 },
-            most_delay_us: 1 + random.below(300),
+        let mut network = || {
+            let mut percent = |most| if lossy { random.below(most) } else { 0 };
+            let (loss, duplicate) = (percent(15), percent(10));
+            let delay = Span::from_us(1 + random.below(300));
+            Network::new(loss, duplicate, delay, random.draw())
         };
         Self {
             to_adapter: network(),
@@ -287,7 +287,7 @@ impl Machine {
             }
             while let Some((_, segment)) = self.stack.poll_transmit(self.now) {
                 idle = false;
-                self.to_peers.send(self.now, segment, &mut self.random);
+                self.to_peers.send(self.now, segment);
             }
             if idle {
                 self.stack.check();
@@ -367,7 +367,7 @@ impl Machine {
 
     pub fn peers_transmit(&mut self) {
         while let Some((_, segment)) = self.peers.poll_transmit(self.now) {
-            self.to_adapter.send(self.now, segment, &mut self.random);
+            self.to_adapter.send(self.now, segment);
         }
     }
 

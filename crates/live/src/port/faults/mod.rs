@@ -9,7 +9,7 @@ mod spec;
 mod tests;
 
 pub use pipe::{FaultCounts, FaultKind};
-pub use profile::{BurstLoss, FaultProfile, Share};
+pub use profile::FaultProfile;
 pub use spec::{FaultSpec, FaultSpecError};
 
 use super::{Batch, CounterSink, LinkInfo, Port, RECEIVE_BATCH};

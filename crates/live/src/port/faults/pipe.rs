@@ -1,10 +1,9 @@
 //! One direction of an impaired link.
 
-use super::profile::{FaultProfile, Share};
+use super::profile::FaultProfile;
+use baton_wire::impairment::{Impairer, Loss, Share};
 use baton_wire::{Span, Time};
 use bytes::{Bytes, BytesMut};
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -111,10 +110,8 @@ struct Held {
 #[derive(Debug)]
 pub(super) struct Pipe {
     profile: FaultProfile,
-    random: Pcg64Mcg,
+    impairer: Impairer,
     counts: FaultCounts,
-    /// Whether the link is in its bad state (burst loss).
-    bad: bool,
     /// Time at which the rate limit admits the next frame.
     free_at: Time,
     on_the_way: BinaryHeap<Reverse<OnTheWay>>,
@@ -125,10 +122,9 @@ pub(super) struct Pipe {
 impl Pipe {
     pub(super) fn new(profile: FaultProfile, seed: u64) -> Self {
         Self {
+            impairer: Impairer::new(profile.impairment, seed),
             profile,
-            random: Pcg64Mcg::seed_from_u64(seed),
             counts: FaultCounts::default(),
-            bad: false,
             free_at: Time::ZERO,
             on_the_way: BinaryHeap::new(),
             held: VecDeque::new(),
@@ -142,16 +138,19 @@ impl Pipe {
 
     /// Returns whether the pipe may corrupt frames.
     pub(super) fn corrupts(&self) -> bool {
-        self.profile.corrupt != Share::NONE
+        self.profile.impairment.corrupt != Share::NONE
     }
 
     /// Puts a frame into the pipe.
     pub(super) fn push(&mut self, now: Time, frame: Bytes) {
-        if self.loses() {
-            return;
+        if let Some(loss) = self.impairer.loses() {
+            return self.counts.count(match loss {
+                Loss::Single => FaultKind::Lost,
+                Loss::Burst => FaultKind::BurstLost,
+            });
         }
         let frame = self.corrupted(frame);
-        if self.profile.duplicate.draw(&mut self.random) {
+        if self.impairer.duplicates() {
             self.counts.count(FaultKind::Duplicated);
             self.transport(now, frame.clone());
         }
@@ -177,29 +176,12 @@ impl Pipe {
         moving.into_iter().chain(held).min()
     }
 
-    fn loses(&mut self) -> bool {
-        if let Some(burst) = self.profile.burst {
-            let change = if self.bad { burst.leave } else { burst.enter };
-            self.bad ^= change.draw(&mut self.random);
-            if self.bad && burst.loss.draw(&mut self.random) {
-                self.counts.count(FaultKind::BurstLost);
-                return true;
-            }
-        }
-        let lost = self.profile.loss.draw(&mut self.random);
-        if lost {
-            self.counts.count(FaultKind::Lost);
-        }
-        lost
-    }
-
     fn corrupted(&mut self, frame: Bytes) -> Bytes {
-        if frame.is_empty() || !self.profile.corrupt.draw(&mut self.random) {
+        let Some(bit) = self.impairer.corrupts(frame.len()) else {
             return frame;
-        }
+        };
         self.counts.count(FaultKind::Corrupted);
         let mut changed = BytesMut::from(&frame[..]);
-        let bit = self.random.random_range(0..8 * changed.len());
         changed[bit / 8] ^= 1 << (bit % 8);
         changed.freeze()
     }
@@ -210,7 +192,7 @@ impl Pipe {
             self.counts.count(FaultKind::QueueFull);
             return;
         }
-        if self.profile.reorder.draw(&mut self.random) {
+        if self.impairer.reorders() {
             self.counts.count(FaultKind::Reordered);
             self.held.push_back(Held {
                 frame,
@@ -247,11 +229,7 @@ impl Pipe {
             self.free_at = self.free_at.max(now) + takes;
             due = self.free_at;
         }
-        due += self.profile.delay;
-        if self.profile.jitter > Span::ZERO {
-            let jitter = self.random.random_range(0..=self.profile.jitter.as_ps());
-            due += Span::from_ps(jitter);
-        }
+        due += self.profile.delay + self.impairer.jitter();
         if due > now {
             self.counts.count(FaultKind::Delayed);
         }

@@ -1,7 +1,8 @@
 //! The description of an impaired link, for the command line.
 
-use super::profile::{BurstLoss, FaultProfile, Share};
+use super::profile::FaultProfile;
 use baton_wire::Span;
+use baton_wire::impairment::{BurstLoss, Share};
 use std::str::FromStr;
 
 /// The impairments of both directions of a link, as seen by the engine.
@@ -111,16 +112,17 @@ fn set(profile: &mut FaultProfile, setting: Piece<'_>) -> Result<(), FaultSpecEr
         text,
         at: setting.at + name.len() + 1,
     };
+    let impairment = &mut profile.impairment;
     match name.trim() {
-        "loss" => profile.loss = share(value)?,
-        "duplicate" => profile.duplicate = share(value)?,
-        "reorder" => profile.reorder = share(value)?,
-        "corrupt" => profile.corrupt = share(value)?,
-        "burst" => profile.burst = Some(burst(value)?),
+        "loss" => impairment.loss = share(value)?,
+        "duplicate" => impairment.duplicate = share(value)?,
+        "reorder" => impairment.reorder = share(value)?,
+        "corrupt" => impairment.corrupt = share(value)?,
+        "burst" => impairment.burst = Some(burst(value)?),
         "reorder-by" => profile.reorder_frames = count(value)?,
         "queue" => profile.queue_frames = count(value)?,
         "delay" => profile.delay = span(value)?,
-        "jitter" => profile.jitter = span(value)?,
+        "jitter" => impairment.jitter = span(value)?,
         "rate" => profile.rate_bps = Some(rate(value)?),
         _ => {
             let name = Piece {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::port::{MemoryPort, memory_pair};
 use baton_wire::Span;
+use baton_wire::impairment::Share;
 
 const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
@@ -152,11 +153,20 @@ fn a_description_is_parsed() {
     let spec: FaultSpec = "rx:loss=1%,reorder=2.5%; tx: duplicate=0.01,rate=1.5gbit,delay=200us"
         .parse()
         .expect("a description");
-    assert_eq!(Some(spec.receive.loss), Share::from_ppb(10_000_000));
-    assert_eq!(Some(spec.receive.reorder), Share::from_ppb(25_000_000));
+    assert_eq!(
+        Some(spec.receive.impairment.loss),
+        Share::from_ppb(10_000_000)
+    );
+    assert_eq!(
+        Some(spec.receive.impairment.reorder),
+        Share::from_ppb(25_000_000)
+    );
     assert_eq!(spec.receive.rate_bps, None);
-    assert_eq!(spec.transmit.loss, Share::NONE);
-    assert_eq!(Some(spec.transmit.duplicate), Share::from_ppb(10_000_000));
+    assert_eq!(spec.transmit.impairment.loss, Share::NONE);
+    assert_eq!(
+        Some(spec.transmit.impairment.duplicate),
+        Share::from_ppb(10_000_000)
+    );
     assert_eq!(spec.transmit.rate_bps, Some(1_500_000_000));
     assert_eq!(spec.transmit.delay, Span::from_us(200));
     let both: FaultSpec = "loss=1%".parse().expect("a description");
