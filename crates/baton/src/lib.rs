@@ -2,6 +2,17 @@
 //! its parts; the program is [`run`].
 //!
 //! Exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | what a command does | `src/commands/`, a module for each; `dispatch` in `src/lib.rs` calls it |
+//! | arguments, help, completions | `src/cli.rs` lists the commands; `src/cli/` has longer lists of arguments |
+//! | a subcommand of `baton live` or `baton bench` | `src/commands/live/`, `src/commands/bench/` |
+//! | a published experiment | `src/commands/reproduce/`; study files are in `experiments/` at the root of the repository |
+//! | runs on several threads, progress, Ctrl-C | `src/runner/` |
+//! | tables of runs and their columns | `src/tables.rs`, `src/tables/metrics.rs` |
+//! | published numbers next to simulated ones | `src/beside/` |
+//! | output to the terminal and to files; exit codes | `src/output.rs`, `src/output/`, [`Failure`] |
 
 mod beside;
 mod cli;

@@ -1,8 +1,16 @@
 //! The interface between host and NIC.
 //!
-//! Descriptors wait in a [`Ring`] on their way to the other side. A [`Batcher`] decides when waiting descriptors are transferred.
-//! [`descriptor`] defines the messages of both sides. [`Accounting`] counts every crossing of the bus (one DMA operation each) and the
-//! bytes that cross, by category. An [`interconnect`] computes how long each transfer takes when several devices compete for the bus.
+//! Descriptors wait in a [`Ring`] on their way to the other side. Every crossing of the bus is one DMA operation.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | the messages of both sides | [`descriptor`] |
+//! | the link, as host and adapter see it; a link in memory | [`HostLink`], [`AdapterLink`], [`link`] |
+//! | queues of descriptors | [`Ring`], [`DescriptorQueue`], [`Chains`], [`Fifo`] |
+//! | when waiting descriptors are transferred; a policy for that | [`Batcher`], [`Batching`], [`BatchingRule`] |
+//! | counts of crossings, and of bytes by category | [`Accounting`] |
+//! | how long transfers take when devices compete: PCI, PCI-X, PCI Express | [`interconnect`] |
+//! | rings and doorbells in memory that two processes share | [`shared`] |
 
 mod accounting;
 mod batch;

@@ -1,13 +1,17 @@
 //! Cache policies: which block stays in a cache of equal slots, which one is evicted, and what the best choice would have been.
 //!
-//! - [`Replacement`] chooses the victim of a full cache; [`Admission`] decides whether a block is worth a slot at all. Both are built from
-//!   data ([`ReplacementConfig`], [`AdmissionConfig`]) and know neither files nor networks: the owner of the cache numbers its slots and
-//!   names its blocks.
-//! - [`StackDistance`] computes the hits of LRU caches of every size in one pass; [`Optimum`] computes those of the best policy that knows
-//!   the future, and [`ByteBound`] bounds them if blocks are worth different numbers of bytes.
-//! - [`Simulation`] replays a string of references through one cache and counts hits.
-//!
+//! Policies are built from data, and know neither files nor networks: the owner of the cache numbers its slots and names its blocks.
 //! Everything is deterministic: hashes have fixed seeds, and age breaks ties.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | which block a full cache evicts | [`Replacement`], [`ReplacementConfig`]; a file for each policy, such as `src/lru.rs` |
+//! | whether a block is worth a slot at all | [`Admission`], [`AdmissionConfig`] |
+//! | hits of LRU caches of every size, in one pass | [`StackDistance`] |
+//! | hits of the best policy, which knows the future | [`Optimum`] |
+//! | their upper bound, if blocks are worth different numbers of bytes | [`ByteBound`] |
+//! | hits of one cache that replays a string of references | [`Simulation`] |
+//! | models that each policy is compared with | `src/tests/models.rs` |
 
 mod admission;
 mod bits;

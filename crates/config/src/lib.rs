@@ -3,6 +3,17 @@
 //! There are several layers, each of which overrides the one before: the program's defaults, a profile (a machine), an experiment file or a
 //! shorthand, one of the file's variants, the flags. They are joined as trees that remember where each value was written, so that an error
 //! in the joined tree still points to a file and line, or to a flag.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | what joins the layers | [`plan()`] |
+//! | a layer: profile, file, shorthand, variants, flags | `machine.rs`, `base.rs`, `shorthand.rs`, `variants.rs`, `setting.rs` in `src/` |
+//! | experiments and profiles that ship with the program | [`shipped`] |
+//! | all keys, with their meanings, ranges and conditions | [`keys`] |
+//! | places of values, and errors that point to them | `src/tree.rs`, `src/source.rs`, `src/de.rs` |
+//! | the runs of a study (`[sweep]`) | [`StudyPlan`], `src/sweep/` |
+//! | published numbers, tables, fits and figures of a study | [`ReportPlan`], [`FigurePlan`], `src/report/` |
+//! | an experiment file that reproduces runs | [`to_text`] |
 
 mod base;
 mod command;

@@ -3,6 +3,13 @@
 //!
 //! For WebAssembly, a separate module (`exports`) is embedded in a page and runs on a worker: `cargo rustc --release --target
 //! wasm32-unknown-unknown -p baton-explorer --crate-type cdylib`. Equal questions get byte-identical answers in WebAssembly and natively.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | a question, and how it is answered | [`Question`], [`answer`] |
+//! | runs in the form that pages need | [`shown`] |
+//! | the functions that a page calls | `src/exports.rs` |
+//! | the page itself | [`baton_report::page::explorer`] |
 
 #[cfg(target_family = "wasm")]
 pub mod exports;

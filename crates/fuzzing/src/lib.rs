@@ -2,6 +2,17 @@
 //!
 //! The targets themselves are in `fuzz/`, which requires a nightly compiler. With any compiler, the test `replay` passes every input of
 //! `fuzz/corpus` to these functions, and the test `random` passes inputs drawn from seeds.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | all targets by name | [`TARGETS`] |
+//! | frames and packets of a network | [`frame()`], [`packet()`] |
+//! | TCP connections whose peers and owner do anything | [`segments`], `src/conversation/` |
+//! | states of connections, intact and damaged | [`portable()`] |
+//! | applications and adapters that break the rules | [`application()`], [`hostile_adapter()`], [`descriptors()`] |
+//! | links that others write to | [`shared_memory()`], [`stream()`] |
+//! | messages of the broker, questions about a running engine | [`broker()`], [`control()`] |
+//! | files of users: logs, captures, experiments | [`access_log()`], [`capture()`], [`experiment()`] |
 
 mod access_log;
 mod application;

@@ -6,19 +6,25 @@
 //! [`Host`] combines an interface and a stack. Time is an argument everywhere; no input causes a panic, and each refused frame is
 //! counted by its [`Refusal`].
 //!
+//! | to find | look in |
+//! |---|---|
+//! | a host: frames in, connections out, and back | [`Host`], [`Interface`] |
+//! | arriving IPv4 and IPv6 packets | `src/interface/v4.rs`, `src/interface/v6.rs` |
+//! | leaving packets and their next hops | `src/interface/output.rs`, `src/routes.rs` |
+//! | address resolution: messages, and states of neighbours | `src/interface/discovery.rs`, [`Neighbour`] |
+//! | what messages look like | `src/arp.rs`, `src/ndp.rs`, `src/icmp.rs` |
+//! | merging of consecutive segments | `src/interface/merging.rs` |
+//! | forwarding from one interface to another (RFC 1812) | [`Router`], `src/router/` |
+//! | parameters, counters, reasons for refusals | [`InterfaceConfig`], [`Stats`], [`Refusal`] |
+//!
 //! Frames are best processed in batches ([`Host::handle_frames`], [`Host::poll_frames`]): consecutive segments of one connection are
 //! sent and received as one, as with Linux's segmentation and receive offload. This is not visible on the wire. Independently of
 //! merging, and as in Linux, acknowledgments are sent when frames are polled, so that all segments that arrived before are
 //! acknowledged together. An owner that polls after every second full segment acknowledges every second one (RFC 9293 3.8.6.3, RFC
 //! 5681 4.2).
 //!
-//! A [`Router`] is several interfaces and a routing table: it forwards from one interface to another (RFC 1812).
-//!
 //! Deliberately not supported: fragments (a host refuses them explicitly; TCP never creates any), multicast groups (no MLD reports:
 //! on a link whose switches snoop for them, neighbour discovery needs flooding), address autoconfiguration, redirects.
-//!
-//! Module `interface` combines the parts, with a file each for arriving IPv4 and IPv6 packets, for neighbour discovery and for
-//! output; `neighbours` is the state machine of address resolution; `arp`, `ndp` and `icmp` read and write messages.
 
 mod addresses;
 mod arp;

@@ -1,9 +1,18 @@
 //! IOLib (batching 2.1) between processes: links that join a host and an adapter by put, get and data transfers.
 //!
-//! [`ShmHost`] and [`ShmAdapter`] share memory on one machine; applications attach at an [`AdapterListener`]. A TCP connection joins
-//! [`TcpHost`] and [`TcpAdapter`], which may run on two machines. [`AnyHostLink`] and [`AnyAdapterLink`] are either kind. All implement the
-//! traits of [`baton_bus::link`], so host and adapter run the same code as in the simulator, and [`LiveLink`], for waiting: by spinning
-//! while that pays off ([`Spin`]), and by sleeping after that ([`wait`]).
+//! All links implement the traits of [`baton_bus::link`], so host and adapter run the same code as in the simulator, and [`LiveLink`], for
+//! waiting: by spinning while that pays off, and by sleeping after that.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | links through shared memory, on one machine | [`ShmHost`], [`ShmAdapter`], `src/shm/` |
+//! | links over TCP, also between two machines | [`TcpHost`], [`TcpAdapter`], `src/stream/` |
+//! | a link of either kind | [`AnyHostLink`], [`AnyAdapterLink`] |
+//! | applications that attach: listeners, handshake | [`AdapterListener`], [`TcpAdapterListener`], `src/handshake.rs` |
+//! | waiting for a link | [`LiveLink`], [`Spin`], [`wait`] |
+//! | memory for received frames | [`Arena`] |
+//! | Unix sockets, programs to preload a library into | [`unix_socket`], [`program`] |
+//! | log lines | [`log`], [`Lines`] |
 
 mod any;
 mod application;

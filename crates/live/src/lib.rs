@@ -1,11 +1,19 @@
 //! Runs the engine on real interfaces.
 //!
-//! A [`port`] receives and sends frames; [`Link`] creates the interfaces and namespaces that a command needs and removes them afterwards;
-//! [`Engine`] is the loop that drives a host on a port; [`Forwarding`] does the same for a router on several ports. [`WebService`],
-//! [`Fetch`] and the [`adapter`] are applications. [`ControlSocket`] answers status requests with a [`Snapshot`]. Links between host and
-//! adapter are in [`bus`]. [`xdp`] looks up flows in the kernel, and [`repair`] takes connections out of the kernel and puts them back.
+//! A frame comes from a [`port`]; [`Engine`] passes it to IP and TCP ([`baton_inet::Host`]) and then runs the application, whose segments
+//! leave the same way. The application is a web server, a client, or an [`adapter`] for the sockets of other processes ([`bus`] has the links
+//! to them). Everything runs in one thread. In steady state no segment causes an allocation, and payload is copied once in each direction.
 //!
-//! Everything runs in one thread. In steady state no segment causes an allocation, and payload is copied once in each direction.
+//! | to find | look in |
+//! |---|---|
+//! | frames from and to an interface; faults | [`port`] |
+//! | the loop that drives a host, or a router on several ports | [`Engine`], [`Forwarding`] |
+//! | the adapter's process and its applications | [`adapter`] |
+//! | connections that move between kernel and adapter | [`broker`], [`repair`] (out of the kernel and back), [`xdp`] (their packets) |
+//! | HTTP, the web server, the client | [`http`], [`WebService`], [`Fetch`] |
+//! | the web server on other sockets | [`WorldService`] on [`AdapterSockets`], [`HandoffSockets`] or [`KernelSockets`] |
+//! | answers about a running engine, captures | [`ControlSocket`], [`Snapshot`], [`Captures`] |
+//! | what a command creates and removes; privileges that it drops | [`Link`], `src/namespace.rs`, `src/privileges.rs` |
 
 pub mod adapter;
 mod admission;

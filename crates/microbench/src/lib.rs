@@ -1,8 +1,18 @@
 //! Microbenchmarks of network interfaces.
 //!
 //! The ten tests of "Isolating the Performance Impacts of Network Interface Cards through Microbenchmarks" (Pai, Rixner, Kim; Rice
-//! University, TR EE0401) replay frames at the driver, below sockets, and count what is sent or received. A test runs on a [`Port`], which
-//! is a simulated NIC ([`simulated`]) or a real interface. A [`search`] finds the highest rate.
+//! University, TR EE0401) replay frames at the driver, below sockets, and count what is sent or received.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | the tests and their frames | [`Test`], [`frame`] |
+//! | what a test runs on: a simulated NIC or a real interface | [`Port`] |
+//! | simulated NICs, with their drivers, hosts, buses and switches | [`simulated`] |
+//! | constants of NICs and hosts | [`profile`]; the files are in `profiles/nics/` and `profiles/hosts/` at the root of the repository |
+//! | the search for the highest rate | [`measure`], [`search`] |
+//! | the benchmarks of RFC 2544, latency under load | [`rfc2544`], [`under_load`] |
+//! | a web server and a router on simulated NICs | [`applications`] |
+//! | figures, tables and statements of the report | [`report`] |
 
 pub mod applications;
 pub mod frame;

@@ -1,8 +1,17 @@
 //! NIC firmware: packet lookup, queues, scheduler, load control, data cache, and the sockets that hosts open on the adapter.
 //!
 //! [`adapter::Adapter`] is sans-I/O: the caller passes in frames, requests and the time, and takes out frames and responses.
-//! [`Process`] makes the adapter do one piece of work at a time, as the firmware of the papers does. A [`Meter`] is called for
-//! every task, so that a simulated machine can charge for it.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | requests of hosts, and sockets on the adapter | [`adapter`]; a file for each request, such as `src/adapter/import.rs` |
+//! | one piece of work at a time, as the firmware of the papers works | [`Process`] |
+//! | bounded queues of waiting work | [`QueueLengths`], `src/queues.rs` |
+//! | which piece of work is next | [`Schedule`], `src/scheduler.rs` |
+//! | how many connections the NIC takes | [`Governor`], [`LoadState`], `src/load_control.rs` |
+//! | the data cache | [`CacheConfig`], `src/adapter/caching.rs`, `src/blocks.rs` |
+//! | parameters; packets that were dropped, by reason | [`Config`], [`Drops`] |
+//! | the tasks that a simulated machine charges for | [`Meter`], [`Task`] |
 
 mod activity;
 pub mod adapter;

@@ -5,6 +5,14 @@
 //! application exchange requests and responses of one byte. The model only counts bytes: a byte's value follows from its position.
 //!
 //! The steps are named after what they do in `crates/live/src/broker` and `crates/live/src/adapter`.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | rules of the protocol, limits of what is tried | [`Rules`], [`Bounds`] |
+//! | the state of the model | [`State`] |
+//! | the steps that lead from state to state | [`Step`], `src/steps.rs`, `src/steps/` |
+//! | what must hold in every state | `src/properties.rs` |
+//! | runs of the checker, also without each rule | `tests/protocol.rs` |
 #![cfg(feature = "model")]
 
 mod properties;

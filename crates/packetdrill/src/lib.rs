@@ -2,13 +2,20 @@
 //!
 //! A tool that runs packet scripts loads `libbaton_packetdrill.so`, calls `packetdrill_interface_init` and gets a
 //! table of functions: the socket calls of a C library, and functions that inject a raw IP packet, fetch the next
-//! one that leaves, and let time pass. `include/baton_packetdrill.h` describes the table, [`flags`] the settings.
-//!
-//! Modules: `abi` is the C interface; `instance` has the lock, the threads and the passing of time; `world` has all state;
-//! `sockets`, `options`, `epoll`, `pipe` and `splice` implement what an application sees; `arrival` and `network` implement
-//! what the wire sees, with `gso`, `deferral` and `send_queue` for super-segments as in Linux.
+//! one that leaves, and let time pass. `include/baton_packetdrill.h` describes the table.
 //!
 //! The engine is deterministic: the same script results in the same packets at the same virtual times.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | the C interface | [`Interface`], `src/abi.rs`, `src/abi/` |
+//! | settings of an instance | [`flags`] |
+//! | lock, threads, passing of time; all state | `src/instance.rs`, `src/world.rs` |
+//! | sockets as an application sees them | `src/sockets.rs`, `src/sockets/`, `src/options.rs`, `src/options/` |
+//! | other calls of an application | `src/epoll.rs`, `src/poll.rs`, `src/pipe.rs`, `src/splice.rs`, `src/io.rs` |
+//! | packets that a script injects | `src/arrival.rs`, `src/icmp.rs` |
+//! | packets that leave, and super-segments as in Linux | `src/network.rs`, `src/gso.rs`, `src/deferral.rs`, `src/send_queue.rs` |
+//! | what Linux reports: `TCP_INFO`, counters, timestamps | `src/tcp_info.rs`, `src/counters.rs`, `src/timestamping.rs` |
 
 mod abi;
 mod address;

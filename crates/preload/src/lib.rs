@@ -4,12 +4,16 @@
 //! description of it, and this library answers the program's calls. All other calls go to the kernel as plain system calls, so that no work
 //! inside this library or the C library calls back into this library.
 //!
-//! Where to look: `calls` only has the C library's functions; `table`: which descriptors the library handles; `description`: what a
-//! descriptor refers to; `listener`: listeners, which exist on the adapter and in the kernel; `transfer`: reading and writing;
-//! `timestamping`: timestamps of both; `epoll` and `polling`: waiting for kernel and adapter at once; `leaving`: connections that go back
-//! to the kernel for good; `signals`: when the program's signal handlers run; `threads`: which threads are the program's; `memory`:
-//! allocation; `pointers`: invalid pointers; `tcp_info`: TCP_INFO; `session`: the link to the adapter, through fork(2) and until exit;
-//! `reason`: why something stays in the kernel.
+//! | to find | look in |
+//! |---|---|
+//! | the C library's functions that are replaced, and nothing else | `src/calls/` |
+//! | which descriptors the library handles, and what they refer to | `src/table.rs`, `src/description.rs`, `src/listener.rs` |
+//! | reading and writing; timestamps of both | `src/transfer.rs`, `src/timestamping.rs` |
+//! | waiting for kernel and adapter at once | `src/epoll.rs`, `src/polling.rs` |
+//! | connections that move; that go back to the kernel for good | `src/handoff.rs`, `src/leaving.rs` |
+//! | the link to the adapter, through fork(2) and until exit | `src/session.rs` |
+//! | signal handlers, threads, allocation, invalid pointers | `src/signals.rs`, `src/threads.rs`, `src/memory.rs`, `src/pointers.rs` |
+//! | socket options, `TCP_INFO`; why something stays in the kernel | `src/options.rs`, `src/tcp_info.rs`, `src/reason.rs` |
 #![allow(unsafe_code)]
 
 mod address;

@@ -2,6 +2,15 @@
 //!
 //! Long operations release the interpreter's lock and run on their own thread, while the caller's thread checks for signals. Tables are
 //! exported by the Arrow C data interface, so that nothing is copied.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | a run: its request, its results | `src/request.rs`, `src/run.rs`, `src/result.rs` |
+//! | studies of many runs | `src/study.rs` |
+//! | access logs, hit ratios of caches | `src/log.rs`, `src/locality.rs` |
+//! | policies that are written in Python | `src/policies/` |
+//! | tables for other libraries | `src/table.rs` |
+//! | errors, signals, the interpreter's lock | `src/failure.rs`, `src/unlocked.rs` |
 
 mod failure;
 mod locality;

@@ -1,11 +1,18 @@
 //! Sockets for applications whose TCP connections run on an adapter, which is another process such as `baton live adapter`.
 //!
-//! The crate offers three styles of sockets. All of them use the asynchronous descriptors that the application and the adapter exchange:
+//! There are three styles of sockets: those of the standard library, those by readiness for an event loop, and asynchronous ones. All of them
+//! use the asynchronous descriptors that the application and the adapter exchange.
 //!
-//! - in the style of the standard library, from any number of threads: [`Adapter`], [`TcpListener`], [`TcpStream`];
-//! - by readiness, for an event loop: [`Poll`] over many of these sockets, or [`Driver`], which is for a single thread, is the fastest, and
-//!   has a file descriptor that an existing event loop can watch;
-//! - asynchronous: [`AsyncTcpListener`], [`AsyncTcpStream`].
+//! | to find | look in |
+//! |---|---|
+//! | sockets in the style of the standard library, from any number of threads | [`Adapter`], [`TcpListener`], [`TcpStream`] |
+//! | readiness of many of these sockets | [`Poll`] |
+//! | sockets of one thread: the fastest, with a file descriptor that an event loop can watch | [`Driver`] |
+//! | sockets for the tasks of any executor | [`AsyncTcpListener`], [`AsyncTcpStream`] |
+//! | the state that all threads share | `src/core.rs`, `src/host.rs` |
+//! | losing an adapter and finding another | `src/driver/attaching.rs`, `src/driver/retry.rs` |
+//! | connections that start in the kernel; the program's own system calls on them | [`kernel`]; `src/direct.rs` |
+//! | messages between applications and the broker | [`broker`] |
 //!
 //! An echo server:
 //!

@@ -1,8 +1,19 @@
 //! Estimates the long run from the output of a run, with confidence intervals.
 //!
-//! The methods are those of textbooks on simulation (Law, *Simulation Modeling and Analysis*). MSER decides where warm-up is cut, and
-//! intervals come from batch means. Known properties of a workload (the mean size of its responses, the mean length of its connections) are
-//! control variates; without them, a heavy-tailed workload needs millions of requests to show its mean.
+//! The methods are those of textbooks on simulation (Law, *Simulation Modeling and Analysis*). Known properties of a workload (the mean size
+//! of its responses, the mean length of its connections) are control variates; without them, a heavy-tailed workload needs millions of
+//! requests to show its mean.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | where warm-up is cut (MSER) | [`warm_up()`] |
+//! | means with intervals, from batch means | [`batches()`], [`Estimate`] |
+//! | means of the long run, by control variates | [`per_request()`], [`Mix`] |
+//! | intervals of percentiles | [`sectioned`] |
+//! | whether parts of a run depend on each other or on time | [`is_correlated`], [`is_trending`] |
+//! | whether two configurations differ | [`paired_p_value`], [`holm`] |
+//! | correlation of two measures | [`Correlation`] |
+//! | the next step of a fit | [`damped_step`] |
 
 mod batches;
 mod correlation;

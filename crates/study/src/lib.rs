@@ -1,8 +1,18 @@
 //! Studies of many runs.
 //!
 //! A [`Store`] is a folder that keeps the result of every run under a [`Key`], the digest of all that determines it. Any number of
-//! processes may work on one folder: with [`carry_out`], one of them does each run, and others take over the runs of a process that dies. A
-//! [`Study`] lists the runs that belong together, and [`table`] creates tables of them.
+//! processes may work on one folder: one of them does each run, and others take over the runs of a process that dies. A [`Study`] lists the
+//! runs that belong together.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | the folder, and which process does which run | [`Store`], [`Claim`], [`Lease`] |
+//! | what determines a result | [`identify`], [`Key`], [`Inputs`] |
+//! | runs that are not done yet, and progress | [`carry_out()`], [`StudyStatus`] |
+//! | the format of a stored run | `src/record.rs` |
+//! | a metric, which is a column | [`table::metrics`] |
+//! | tables, as CSV and Parquet | [`table`] |
+//! | comparing, merging, cleaning up | [`Comparison`], [`merge()`], [`collect_garbage`] |
 
 mod carry_out;
 mod collect;

@@ -5,6 +5,17 @@
 //! A connection can be taken out of one stack and put into another at any moment ([`Stack::export`],
 //! [`Stack::import`]), which is not visible on the wire.
 //!
+//! | to find | look in |
+//! |---|---|
+//! | where an arriving segment goes | `src/stack/arrival.rs`, then `src/connection/input.rs`; the fast path is `prediction.rs` beside it |
+//! | what is sent, and when | `src/connection/output.rs`, `src/connection/timers.rs` |
+//! | acknowledgments, losses and their repair | `acknowledgment.rs`, `recovery.rs`, `time_recovery.rs`, `spurious.rs` in `src/connection/` |
+//! | a congestion controller | [`Congestion`], [`Controller`], `src/congestion/` |
+//! | listeners, SYN cookies, Fast Open, TIME-WAIT | `src/stack/listening.rs`, `src/stack/cookies.rs`, `src/stack/fast_open.rs`, `src/time_wait.rs` |
+//! | a connection's state, moved or serialized | [`Moved`], [`Portable`], `src/stack/moving.rs`, `src/connection/moving.rs` |
+//! | parameters, state for tools, counters, reasons for refusals | [`Config`], [`Info`], [`Stats`], [`Refusal`] |
+//! | each rule at work, segment by segment | `tests/dialogues/` |
+//!
 //! The stack implements RFC 9293 with window scaling, timestamps and PAWS (7323), SACK (2018) with reports of duplicates
 //! (2883), detection of losses by time and probes for lost tails (8985) or by counting (6675, 5681, 6582), limited transmit
 //! (3042), proportional rate reduction (9937), detection of spurious losses by timestamps (3522, 4015), duplicates and F-RTO
@@ -14,10 +25,6 @@
 //! numbers (6528), SYN cookies (4987), Fast Open (7413), path MTU and other ICMP errors (1191, 8201, 5927), probing for
 //! the path's MTU (4821), urgent data (9293 3.8.5, 6093), TIME-WAIT (1337, 6191). Each rule is cited where it is applied, and
 //! [`Config`] has a switch for most; where RFCs leave a choice, the default is what Linux does.
-//!
-//! Module `stack` finds the connection of a segment and carries out the effects of the segment; `connection` is one connection,
-//! with a file each for input, output, their fast path, recovery and timers; the other modules are its parts.
-//! `tests/dialogues` shows each rule at work, segment by segment.
 
 mod challenge;
 mod clock;

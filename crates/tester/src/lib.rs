@@ -1,9 +1,19 @@
 //! The ten tests of a NIC on real interfaces.
 //!
 //! A [`Tester`] is a [`Port`](baton_microbench::Port) of `baton-microbench`: it gives each [`Peer`] its [`Task`], lets all peers work at
-//! the same time, and combines their outcomes into a trial. A [`Station`] is an interface of this machine. Frames are built once, and
-//! stamped with a stream and a sequence number when they are sent ([`stamp`]). The counters of kernel, driver and port show where missing
-//! frames were lost ([`losses`]). Changes to an interface are recorded first, so that the next start can undo them if necessary.
+//! the same time, and combines their outcomes into a trial. Frames are built once, and stamped with a stream and a sequence number when they
+//! are sent. Changes to an interface are recorded first, so that the next start can undo them if necessary.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | which interface does what in a trial | [`Tester`], [`Task`], `src/plan.rs` |
+//! | an interface of this machine, and the kind of its port | [`Station`], [`PortKind`] |
+//! | a partner on another machine | [`remote`] |
+//! | senders and receivers; the stamps of frames | `src/source.rs`, `src/sink.rs`, [`stamp`] |
+//! | hosts with TCP | `src/tcp.rs`, `src/tcp/` |
+//! | where missing frames were lost | [`losses`], [`Counts`] |
+//! | undoing changes to interfaces | [`mend`] |
+//! | what is needed to repeat a measurement | [`environment`] |
 
 mod counts;
 pub mod environment;

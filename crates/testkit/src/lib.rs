@@ -1,14 +1,15 @@
 //! Helpers shared by the tests of several crates and by the fuzz targets. Production code does not depend on this crate.
 //!
-//! - [`for_each_seed`] runs a random test and prints how to replay a failure; [`Random`] provides its randomness.
-//! - [`Network`] loses, delays, reorders and duplicates frames.
-//! - [`Pattern`] generates bytes that are known at each offset, and checks the bytes that arrive.
-//! - [`Counting`] is an allocator that counts.
-//! - [`endpoint`] and [`symbolic`] are short constructors.
-//! - [`SegmentText`] is a TCP segment in text, for packet scripts.
-//! - [`Timeline`] is a parsed timeline file.
-//! - [`excerpts`] finds excerpts of public logs.
-//! - `needs`, a feature, runs tests that not every machine can run.
+//! | to find | look in |
+//! |---|---|
+//! | a random test that prints how to replay a failure; its randomness | [`for_each_seed`], [`Random`] |
+//! | a network that loses, delays, reorders and duplicates frames | [`Network`] |
+//! | bytes that are known at each offset, and a check of those that arrive | [`Pattern`] |
+//! | an allocator that counts | [`Counting`] |
+//! | short constructors | [`endpoint`], [`symbolic`] |
+//! | TCP segments as text, for packet scripts; timeline files, parsed | [`SegmentText`], [`Timeline`] |
+//! | excerpts of public logs | [`excerpts`] |
+//! | tests that not every machine can run | `src/needs.rs`, with the feature `needs` |
 
 mod counting;
 pub mod excerpts;

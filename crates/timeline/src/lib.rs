@@ -2,6 +2,15 @@
 //!
 //! A [`Writer`] receives spans, moments and counter values, in any order across tracks, and writes each immediately, so that a truncated
 //! file is readable up to its end. It obeys a limit on the file size, and counts the events that it omits because of the limit.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | tracks and events, written as they happen | [`Writer`], [`Track`] |
+//! | a track for each chosen connection | [`ConnectionTracks`] |
+//! | which part of a run, and which connections | [`Sampling`], [`Window`], [`Connections`] |
+//! | counters that are written when they change | [`Counters`] |
+//! | what a timeline contains, and what was omitted | [`Summary`], [`LeftOut`] |
+//! | the messages of the format | [`proto`] |
 
 mod connections;
 mod counters;

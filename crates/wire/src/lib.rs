@@ -1,6 +1,16 @@
 //! Addresses, TCP headers, data, and integer time.
 //!
-//! Headers are plain values here; bytes appear only at the edges ([`encode_frame`], capture files), where a header library does the work.
+//! Headers are plain values here; bytes appear only at the edges, where a header library does the work.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | time; sequence numbers | [`Time`], [`Span`]; [`SeqNr`] |
+//! | endpoints and connections | [`Endpoint`], [`Flow`] |
+//! | TCP headers as values; packets without their data | [`Header`], [`Options`]; [`Head`] |
+//! | frames and packets as bytes | [`encode_frame`], [`decode_frame`], [`LowerHeaders`], [`Checksum`] |
+//! | data: reference-counted bytes, or ranges without bytes | [`Payload`], [`Symbolic`] |
+//! | timestamps that sockets ask for | [`Timestamping`], [`ArrivalTimes`] |
+//! | capture files | `src/capture.rs`, with the feature `capture` |
 
 mod arrival_times;
 mod buffer;

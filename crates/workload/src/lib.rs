@@ -1,15 +1,18 @@
 //! Workloads of a server: replayed access logs, synthetic logs fitted to real ones, SPECweb99-like load and microloads, all behind one
-//! trait, [`Workload`].
+//! trait, [`Workload`], which returns connection scripts.
 //!
-//! - [`log`] reads access logs of several formats; [`session`] groups their requests into connections.
-//! - [`capture`] measures how long the connections of a packet capture live; [`packets`] are captured or generated packets for a router.
-//! - [`replay`] turns a log into a [`Workload`]; [`specweb`] and [`micro`] generate loads of their own.
-//! - [`load`] determines when requests are due, in open and closed loops.
-//! - [`analyse`] computes statistics of a log; [`generate`] creates synthetic logs, and [`fit`] finds parameters that make them resemble a
-//!   real one.
-//! - [`Workload`] returns connection scripts; the simulated or live client only follows them.
+//! Nothing in this crate has a clock, sockets or packets: a client, simulated or live, applies the rules that a script states.
 //!
-//! Nothing in this crate has a clock, sockets or packets: a client applies the rules that a script states.
+//! | to find | look in |
+//! |---|---|
+//! | access logs; a format of them | [`log`]; [`log::Format`], `src/log/parse/` |
+//! | which requests of a log share a connection; a log as a workload | [`session`]; [`replay`] |
+//! | loads without a log | [`specweb`], [`micro`], [`on_demand`], [`remote_files`] |
+//! | when requests are due, in open and closed loops | [`load`] |
+//! | statistics of a log | [`analyse`] |
+//! | synthetic logs, and parameters that make them resemble a real one | [`generate`], [`fit`] |
+//! | how long the connections of a packet capture live | [`capture`] |
+//! | packets for a router, captured or generated | [`packets`] |
 
 pub mod analyse;
 pub mod capture;
