@@ -244,3 +244,21 @@ fn the_page_on_architecture_has_the_same_order() {
         .collect();
     assert_eq!(rooms, LAYERS.map(|(name, _)| name));
 }
+
+/// Stores of results and pages tell simulators apart by a digest of their sources. Timelines do not influence results.
+#[test]
+fn the_digest_of_the_simulator_covers_all_its_crates() {
+    let build = include_str!("../../config/build.rs");
+    let (_, list) = build.split_once("const SIMULATOR").expect("the list");
+    let (list, _) = list.split_once(';').map_or((list, ""), |(_, rest)| {
+        rest.split_once(';').expect("the end of the list")
+    });
+    let listed: BTreeSet<&str> = list.split('"').skip(1).step_by(2).collect();
+    let mut needed = BTreeSet::from(["sim"]);
+    for (name, below) in LAYERS.iter().rev() {
+        if needed.contains(name) {
+            needed.extend(below.iter().filter(|lower| **lower != "timeline"));
+        }
+    }
+    assert_eq!(listed, needed);
+}

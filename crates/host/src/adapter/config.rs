@@ -44,7 +44,7 @@ pub struct OsLayerConfig {
     /// Whether an application that has sent everything may close one direction and wait for the peer. If not, it closes both at once, which
     /// saves two crossings for each connection.
     pub half_close: bool,
-    /// How the host uses the adapter's data cache. Not read from files: a simulated host takes it from [`crate::Config`]. Unless coherence
+    /// How the host uses the adapter's data cache. Not read from files: a simulated host takes it from the parameters of its kernel. Unless coherence
     /// is lazy, the code that changes a file must [report](super::Calls::file_changed) the change.
     #[serde(skip)]
     pub nic_cache: NicCacheConfig,

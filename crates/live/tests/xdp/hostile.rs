@@ -16,6 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -179,11 +180,24 @@ fn applications_that_do_not_answer_are_reported_and_skipped() {
     with_broker(|path| {
         let (drips, good) = (
             as_user(HOSTILE, || subscribe(path)),
-            as_user(OTHER, || subscribe(path)),
+            Mutex::new(as_user(OTHER, || subscribe(path))),
         );
-        let (ends, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+        let (asked, ends, is_over) = (AtomicU64::new(0), flag(), flag());
+        // The broker has closed the stream of the hostile application.
+        let is_closed = flag();
         thread::scope(|scope| {
-            scope.spawn(|| answer(&good));
+            scope.spawn(|| {
+                become_user(OTHER);
+                loop {
+                    let stream = locked(&good).try_clone().expect("a descriptor is free");
+                    answer(&stream);
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    // On a busy machine the answer may take too long, and the broker closes the stream.
+                    *locked(&good) = subscribe(path);
+                }
+            });
             scope.spawn(|| {
                 let question = messages::receive(&drips).expect("a question");
                 assert!(question.is_some());
@@ -194,44 +208,51 @@ fn applications_that_do_not_answer_are_reported_and_skipped() {
                 while write(b" ") {
                     thread::sleep(Duration::from_millis(50));
                 }
+                is_closed.store(true, Ordering::Relaxed);
             });
             // While the broker waits for the hostile user's application, it answers other users.
             scope.spawn(|| {
                 become_user(OTHER);
                 while !ends.load(Ordering::Relaxed) {
                     // The broker may be asking this application on behalf of the other client, which asks for all applications.
-                    match places(path, 1)[0].silent.as_deref() {
-                        None => drop(asked.fetch_add(1, Ordering::Relaxed)),
-                        Some(why) => assert_eq!(why, "another client is asking it"),
+                    if places(path, 1)[0].silent.is_none() {
+                        asked.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             });
-            // The broker asks the hostile application only once, so it must know the other application before.
             while asked.load(Ordering::Relaxed) == 0 {
                 thread::yield_now();
             }
             let before = asked.load(Ordering::Relaxed);
-            let told = places(path, 2);
+            // The broker asks the hostile application only once.
+            let mut told = Vec::new();
+            while !is_closed.load(Ordering::Relaxed) {
+                told.extend(places(path, 1));
+            }
             ends.store(true, Ordering::Relaxed);
-            let silent: Vec<_> = told
-                .iter()
-                .filter_map(|one| one.silent.as_deref())
-                .collect();
-            assert!(
-                silent.contains(&"it sent no complete answer within 1 s"),
-                "{told:?}"
-            );
+            let why = "it sent no complete answer within 1 s";
+            let mut silent = told.iter().filter_map(|one| one.silent.as_deref());
+            assert!(silent.any(|one| one == why), "{told:?}");
             assert!(asked.load(Ordering::Relaxed) > before);
-            assert_eq!(counter(path, "bad_answer"), 1);
+            assert!(counter(path, "bad_answer") >= 1);
             let again = places(path, 1);
             assert_eq!(
                 again.len(),
                 1,
                 "the broker does not ask the hostile application again: {again:?}"
             );
-            let _ = good.shutdown(Shutdown::Both);
+            is_over.store(true, Ordering::Relaxed);
+            let _ = locked(&good).shutdown(Shutdown::Both);
         });
     });
+}
+
+fn flag() -> AtomicBool {
+    AtomicBool::new(false)
+}
+
+fn locked(stream: &Mutex<UnixStream>) -> MutexGuard<'_, UnixStream> {
+    stream.lock().expect("no panic")
 }
 
 fn a_flood_of_requests_delays_only_its_own_user() {

@@ -81,7 +81,10 @@ impl AdapterProcess {
         // A dropped frame is counted by reason.
         let received = match &mut self.waiting {
             Waiting::All(received) => match adapter.take_packet(now, bytes) {
-                true => Ok(received.push_back((now, packet))),
+                true => {
+                    received.push_back((now, packet));
+                    Ok(())
+                }
                 // If the adapter asks the host for relief, the request is sent when the next packet gets memory.
                 false => Err(Drop::Memory),
             },
