@@ -142,9 +142,13 @@ pub const DOCUMENTED: &[Documented] = &[
     Documented {
         name: "the end after unread data",
         is_it: |found| {
-            let kernel = found.kernel.replace("+RDHUP", "");
+            let events = |text: &str| {
+                let text = text.replace("+ERR", "").replace("+RDHUP", "");
+                text.replace("+HUP", "")
+            };
             let looks = ["poll", "pollset", "wait", "end"].contains(&&*found.call);
-            found.way == Way::Moves && found.is_after_end && looks && kernel == found.here
+            let is_same = events(&found.kernel) == events(&found.here);
+            found.way == Way::Moves && found.is_after_end && looks && is_same
         },
         words: "is reported once the data",
     },

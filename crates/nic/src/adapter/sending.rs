@@ -7,7 +7,7 @@ use crate::blocks::References;
 use baton_bus::descriptor::{Buffer, Outcome, Status};
 use baton_bus::link::{Inline, Violation, extract};
 use baton_bus::{Descriptor, Urgency};
-use baton_tcp::{ConnId, Stack, WriteFlags};
+use baton_tcp::{CloseReason, ConnId, Stack, WriteFlags};
 use baton_wire::{Payload, Pieces, Stages, Time};
 
 /// A SEND.
@@ -186,7 +186,20 @@ impl<P: Payload + Inline> Session<P> {
         sending.more_follows = send.more;
         self.sends.push(&mut sending.waiting, send);
         self.feed(work, slot);
+        self.give_up_if_failed(work, slot);
         Ok(())
+    }
+
+    /// Drops the rest of the received data of a connection that has failed, so that its end is reported, if the host wants to send: it may
+    /// read no more before it knows.
+    pub(super) fn give_up_if_failed(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        let socket = &self.sockets[slot as usize];
+        let sends = !socket.sending.is_done() || socket.sending.owed.is_some();
+        if let Some(conn) = socket.open_conn().filter(|_| sends)
+            && (work.stack.ended(conn)).is_some_and(|reason| reason != CloseReason::Normal)
+        {
+            work.stack.abort(conn);
+        }
     }
 
     /// Puts the data of a SEND into the SYN of a connection that is being opened, if the SYN has space, has not been sent yet, and no data

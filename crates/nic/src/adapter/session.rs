@@ -461,7 +461,10 @@ impl<P: Payload + Inline> Session<P> {
         }
         match event {
             Event::Connected => self.connected(work, slot),
-            Event::Readable => self.deliver(work, slot),
+            Event::Readable => {
+                self.deliver(work, slot);
+                self.give_up_if_failed(work, slot);
+            }
             Event::Acknowledged(_) => {
                 let sending = &self.sockets[slot as usize].sending;
                 if !(sending.waiting.is_empty() && sending.unwritten.is_empty()) {

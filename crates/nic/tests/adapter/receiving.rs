@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Status};
-use baton_tcp::{Config, ConnId};
+use baton_tcp::{Config, ConnId, LinuxRules};
 
 /// Adds a connection, socket 2, to a world. Returns the peer's end.
 fn connected(mut world: World) -> (World, ConnId) {
@@ -229,4 +229,68 @@ fn receives_have_limits() {
             received(2, buffers[2], Status::TooManyRequests, 0)
         ]
     );
+}
+
+/// Creates a connection, socket 2, whose received data survives a reset, with a small send buffer.
+fn connected_keeping() -> (World, ConnId) {
+    let tcp = Config {
+        send_buffer: 4096,
+        linux: LinuxRules {
+            keeps_received: true,
+            ..LinuxRules::NONE
+        },
+        ..Config::default()
+    };
+    connected(World::with_tcp(|_| {}, tcp))
+}
+
+/// Lets the peer send 3,000 bytes, and then reset the connection.
+fn sends_and_resets(world: &mut World, peer: ConnId) {
+    world.peer_sends(peer, data(0, 3000));
+    world.peer.abort(peer);
+    world.run();
+}
+
+#[test]
+fn data_from_before_a_reset_is_delivered_and_then_the_reset() {
+    let (mut world, peer) = connected_keeping();
+    sends_and_resets(&mut world, peer);
+    let buffers = [0, 1].map(|_| world.post_receive(0, 2, 2000));
+    world.run();
+    assert_eq!(
+        world.answers(0),
+        [
+            received(2, buffers[0], Status::Ok, 2000),
+            received(2, buffers[1], Status::Ok, 1000),
+            over(2, Status::Reset),
+        ]
+    );
+}
+
+#[test]
+fn a_host_that_sends_learns_of_a_reset_although_data_is_unread() {
+    let (mut world, peer) = connected_keeping();
+    sends_and_resets(&mut world, peer);
+    let tag = world.post_send(0, 2, data(0, 100));
+    world.run();
+    assert_eq!(
+        world.answers(0),
+        [sent(2, tag, Status::Reset, 100), over(2, Status::Reset)]
+    );
+}
+
+#[test]
+fn a_host_whose_sends_wait_learns_of_a_reset_although_data_is_unread() {
+    let (mut world, peer) = connected_keeping();
+    // The peer does not read: in the end its window and the send buffer are full.
+    let waiting = (0..10_000).find_map(|_| {
+        let tag = world.post_send(0, 2, data(0, 2000));
+        world.run();
+        world.answers(0).is_empty().then_some(tag)
+    });
+    sends_and_resets(&mut world, peer);
+    let answers = world.answers(0);
+    assert_eq!(answers.last(), Some(&over(2, Status::Reset)));
+    let first = answers.first().map(|one| (Some(one.tag), one.status));
+    assert_eq!(first, Some((waiting, Status::Reset)));
 }

@@ -567,15 +567,16 @@ pub unsafe extern "C" fn getsockopt(
         // SAFETY: valid by the manual page.
         return give!(unsafe { peer_name(stream, socket.family, value, len) });
     }
+    // The kernel, too, looks at the length before it fetches an error, which it reports only once.
+    if socket.is_some() && pointers::check(len).is_err() {
+        return give!(Err(libc::EFAULT));
+    }
     let told = socket.and_then(|socket| options::get(&socket, level, option));
     // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         let Some(told) = told else {
             return call!(SYS_getsockopt, fd, level, option, value, len) as c_int;
         };
-        if let Err(errno) = pointers::check(len) {
-            return give!(Err(errno));
-        }
         let Ok(room) = usize::try_from((*len).cast_signed()) else {
             return give!(Err(libc::EINVAL));
         };

@@ -809,6 +809,10 @@ impl<P: Payload> Stack<P> {
             self.remove(id);
             return;
         }
+        if reason != CloseReason::Normal && self.conn(id).readable_len() > 0 {
+            // The owner may ask why there is still something to read.
+            self.events.push_back((id, Event::Readable));
+        }
         self.tell_end_if_read(id);
     }
 

@@ -20,6 +20,7 @@ use baton_live::{
 use baton_nic::adapter::{AdapterConfig, Ending};
 use baton_nic::{Config, LoadControl, LoadMeasure, Relief, Scheduler};
 use baton_report::grouped;
+use baton_tcp::LinuxRules;
 use rustix::fs::{Access, access};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -94,6 +95,18 @@ fn refuse_strangers(arguments: &AdapterArgs) -> Result<(), Failure> {
     }
 }
 
+/// Returns the parameters of connections.
+fn tcp_config(arguments: &crate::cli::LinkArgs) -> baton_tcp::Config {
+    baton_tcp::Config {
+        linux: LinuxRules {
+            // Programs expect it of their sockets.
+            keeps_received: true,
+            ..LinuxRules::NONE
+        },
+        ..engine::tcp_config(arguments)
+    }
+}
+
 /// Returns the firmware's scheduler and queues, with the values that were given.
 fn firmware(scheduler: SchedulerName, queues: QueueArgs) -> Config {
     let usual = Config::default();
@@ -162,7 +175,7 @@ fn run(
     let sockets = Sockets::of(arguments, Places::here(), None);
     let mut control = sockets.control()?;
     let listeners = sockets.listen(&config)?;
-    let mut running = engine::start(&arguments.link)?;
+    let mut running = engine::start(&arguments.link, tcp_config(&arguments.link))?;
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
     let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
@@ -209,7 +222,8 @@ fn run_beside_kernel(
     let core = pin_to_core(arguments.core)?;
     // Applications that find the adapter's socket find the broker's too.
     let listeners = sockets.listen(&config)?;
-    let (mut running, beside) = engine::start_beside_kernel(&arguments.link, name, link)?;
+    let (mut running, beside) =
+        engine::start_beside_kernel(&arguments.link, name, link, tcp_config(&arguments.link))?;
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
     let mut service = AdapterService::new(config, listeners, engine.host_mut())?;

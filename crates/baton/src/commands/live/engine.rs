@@ -8,7 +8,7 @@ use baton_live::adapter::{Beside, BesideKernel};
 use baton_live::broker::BrokerLink;
 use baton_live::port::{Counted, Faults, Port};
 use baton_live::{Attachment, Clock, Engine, Link, LinkSpec, within};
-use baton_tcp::{Config, LinuxRules};
+use baton_tcp::Config;
 use std::collections::hash_map::RandomState;
 use std::fs::File;
 use std::hash::BuildHasher;
@@ -26,11 +26,11 @@ pub struct Running<Kept> {
     _kept: Kept,
 }
 
-/// Creates the link and an engine on it.
+/// Creates the link and an engine on it, whose connections have the parameters `tcp`.
 ///
 /// # Errors
 /// Fails if a requested resource is not available.
-pub fn start(arguments: &LinkArgs) -> Result<Running<impl Sized + use<>>, Failure> {
+pub fn start(arguments: &LinkArgs, tcp: Config) -> Result<Running<impl Sized + use<>>, Failure> {
     if arguments.addr.is_empty() {
         let expected = "--addr is missing; expected the engine's own address, such as 10.9.0.2/24";
         return Err(Failure::BadInput(expected.to_owned()));
@@ -51,7 +51,7 @@ pub fn start(arguments: &LinkArgs) -> Result<Running<impl Sized + use<>>, Failur
         ..InterfaceConfig::new(info.mac, arguments.addr.clone())
     };
     let (port, kept) = link.into_parts();
-    running(arguments, "--addr", interface, port, kept)
+    running(arguments, "--addr", interface, port, kept, tcp)
 }
 
 /// Creates an engine on a port.
@@ -61,6 +61,7 @@ fn running<Kept>(
     interface: InterfaceConfig,
     port: Box<dyn Port>,
     kept: Kept,
+    tcp: Config,
 ) -> Result<Running<Kept>, Failure> {
     let clock = Clock::start();
     let seed = arguments.seed.unwrap_or_else(random);
@@ -69,7 +70,6 @@ fn running<Kept>(
         verify_checksums: !arguments.no_verify,
         ..interface
     };
-    let tcp = tcp_config(arguments);
     let host = Host::new(interface, Config { mss, ..tcp }, seed)
         .map_err(|error| Failure::BadInput(format!("{option}: {error}")))?;
     let mut engine = Engine::new(host, with_faults(port, arguments, seed), clock);
@@ -89,13 +89,14 @@ pub fn start_beside_kernel(
     arguments: &LinkArgs,
     name: &str,
     link: BrokerLink,
+    tcp: Config,
 ) -> Result<(Running<()>, Beside), Failure> {
     let config = arguments.frames.af_xdp();
     let opened = within(arguments.netns.as_deref(), || {
         BesideKernel::open(name, &config, link)
     })??;
     let port = Box::new(opened.port);
-    let running = running(arguments, "--iface", opened.interface, port, ())?;
+    let running = running(arguments, "--iface", opened.interface, port, (), tcp)?;
     Ok((running, opened.beside))
 }
 
@@ -130,11 +131,6 @@ pub fn tcp_config(arguments: &LinkArgs) -> Config {
         send_buffer: arguments.send_buffer * 1024,
         receive_buffer: arguments.receive_buffer * 1024,
         congestion: arguments.congestion.unwrap_or(usual.congestion),
-        linux: LinuxRules {
-            // Programs expect it of their sockets.
-            keeps_received: true,
-            ..usual.linux
-        },
         ..usual
     }
 }

@@ -25,7 +25,7 @@ pub fn execute(arguments: &GetArgs, interrupt: &Interrupt) -> Result<(), Failure
         None => None,
         Some(path) => Some(Pending::new("--output", path)?),
     };
-    let mut running = engine::start(&arguments.link)?;
+    let mut running = engine::start(&arguments.link, engine::tcp_config(&arguments.link))?;
     let out: Box<dyn Write> = match &output {
         None => Box::new(io::stdout().lock()),
         Some(pending) => {

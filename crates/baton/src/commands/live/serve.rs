@@ -65,7 +65,7 @@ fn on_engine(
     control: &mut ControlSocket,
     interrupt: &Interrupt,
 ) -> Result<String, Failure> {
-    let mut running = engine::start(&arguments.link)?;
+    let mut running = engine::start(&arguments.link, engine::tcp_config(&arguments.link))?;
     let engine = &mut running.engine;
     let mut service = WebService::start(&config(arguments), engine.host_mut())
         .map_err(|error| bad_root(arguments, &error))?;
