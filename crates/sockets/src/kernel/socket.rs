@@ -451,6 +451,11 @@ impl Socket {
         }
     }
 
+    /// Returns whether the socket holds data back because it is corked.
+    pub(super) fn is_holding_back(&self) -> bool {
+        self.corked && !self.held.is_empty() && !self.wants_room && !self.closing
+    }
+
     pub(super) fn set_cork(&mut self, cork: bool) {
         if let Some(direct) = self.direct.as_ref().filter(|direct| direct.is_open()) {
             if direct.set_corked(cork) != cork {

@@ -15,6 +15,9 @@ use rustc_hash::FxHashMap;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{self, sockopt};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -23,7 +26,7 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Maximum number of events that one wait returns.
 const EVENTS: usize = 256;
@@ -33,6 +36,10 @@ const FIRST_LISTENER: u64 = 1 << 32;
 const OTHER: u64 = u64::MAX;
 /// Event data of the broker's questions.
 const BROKER: u64 = OTHER - 1;
+/// Event data of the timer of corks.
+const CORKS: u64 = OTHER - 2;
+/// Longest time that a cork holds data back, as in Linux (tcp(7)).
+const LONGEST_CORK: Duration = Duration::from_millis(200);
 /// Buffer space reported to the layer. The kernel does not say how long its buffers are: the space is this value or 0.
 const ROOM: u32 = 64 * 1024;
 
@@ -82,6 +89,10 @@ pub struct KernelStack {
     unread: Option<Bytes>,
     /// Connections whose direct use has ended because they are to move.
     ended_direct: Vec<Arc<Direct>>,
+    /// Corked connections that began to hold data back, oldest first, with the times at which they send it.
+    corks: VecDeque<(Instant, ConnId)>,
+    /// Readable when the first of them is due; created when it is needed.
+    cork_timer: Option<OwnedFd>,
     arena: Arena,
     stats: KernelStats,
 }
@@ -104,6 +115,8 @@ impl KernelStack {
             happened: VecDeque::new(),
             unread: None,
             ended_direct: Vec::new(),
+            corks: VecDeque::new(),
+            cork_timer: None,
             arena: Arena::default(),
             stats: KernelStats::default(),
         })
@@ -216,6 +229,7 @@ impl KernelStack {
         match number {
             OTHER => return,
             BROKER => return self.asked = true,
+            CORKS => return self.end_corks(),
             _ => {}
         }
         if let Some(place) = number.checked_sub(FIRST_LISTENER) {
@@ -231,7 +245,7 @@ impl KernelStack {
         }
         let failed = epoll::EventFlags::ERR | epoll::EventFlags::HUP;
         let may_have_room = flags.intersects(epoll::EventFlags::OUT | failed);
-        if may_have_room {
+        if may_have_room && !self.sockets[index].is_holding_back() {
             self.flush(index);
         }
         let Some(socket) = self.open_mut(ConnId(index as u32)) else {
@@ -259,6 +273,55 @@ impl KernelStack {
         }
         if has_room {
             self.happened.push_back((conn, Event::Acknowledged(0)));
+        }
+    }
+
+    /// Notes that a corked connection has begun to hold data back. Without a timer, the cork holds the data until it is removed.
+    fn begin_cork(&mut self, conn: ConnId) {
+        if self.corks.iter().any(|(_, other)| *other == conn) {
+            return;
+        }
+        self.corks.push_back((Instant::now() + LONGEST_CORK, conn));
+        if self.corks.len() == 1 {
+            self.set_cork_timer(LONGEST_CORK);
+        }
+    }
+
+    fn set_cork_timer(&mut self, after: Duration) {
+        if self.cork_timer.is_none() {
+            let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+            let timer = timerfd_create(TimerfdClockId::Monotonic, flags).ok();
+            let data = epoll::EventData::new_u64(CORKS);
+            self.cork_timer = timer.filter(|timer| {
+                epoll::add(&self.epoll, timer, data, epoll::EventFlags::IN).is_ok()
+            });
+        }
+        // A time of zero would stop the timer.
+        let after = Timespec::try_from(after.max(Duration::from_nanos(1)));
+        if let (Some(timer), Ok(it_value)) = (&self.cork_timer, after) {
+            let it_interval = Timespec::default();
+            let once = Itimerspec {
+                it_interval,
+                it_value,
+            };
+            let _ = timerfd_settime(timer, TimerfdTimerFlags::empty(), &once);
+        }
+    }
+
+    /// Sends what corked connections have held back for long enough.
+    fn end_corks(&mut self) {
+        if let Some(timer) = &self.cork_timer {
+            let _ = rustix::io::read(timer, &mut [0; 8]);
+        }
+        let now = Instant::now();
+        while let Some((_, conn)) = self.corks.pop_front_if(|(due, _)| *due <= now) {
+            let index = conn.0 as usize;
+            if (self.sockets.get(index)).is_some_and(Socket::is_holding_back) {
+                self.flush(index);
+            }
+        }
+        if let Some((due, _)) = self.corks.front() {
+            self.set_cork_timer(due.saturating_duration_since(now));
         }
     }
 
@@ -591,7 +654,11 @@ impl HostStack<Bytes> for KernelStack {
 
     fn send(&mut self, conn: ConnId, data: Bytes) -> Result<usize, Gone> {
         let socket = self.open_mut(conn).ok_or(Gone)?;
-        socket.send(data).map_err(|_| Gone)
+        let taken = socket.send(data).map_err(|_| Gone);
+        if socket.is_holding_back() {
+            self.begin_cork(conn);
+        }
+        taken
     }
 
     fn send_space(&self, conn: ConnId) -> usize {
@@ -800,6 +867,30 @@ mod tests {
     use super::*;
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_cork_holds_data_back_no_longer_than_in_linux() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+        let (mut far, _) = listener.accept().expect("a connection");
+        let mut stack = KernelStack::new(None).expect("descriptors");
+        let conn = (stack.take_in(OwnedFd::from(near).into())).expect("it is connected");
+        far.set_nonblocking(true).expect("a socket");
+        for round in 0..2 {
+            stack.set_cork(conn, true);
+            assert_eq!(stack.send(conn, Bytes::from_static(b"ab")), Ok(2));
+            let mut room = [0; 8];
+            let early = far.read(&mut room).map_err(|error| error.kind());
+            assert_eq!(early, Err(io::ErrorKind::WouldBlock), "round {round}");
+            let read = loop {
+                stack.wait(Duration::from_secs(30)).expect("it waits");
+                if let Ok(read) = far.read(&mut room) {
+                    break read;
+                }
+            };
+            assert_eq!(&room[..read], b"ab");
+        }
+    }
 
     /// The layer may hold data of a connection that came back to a full send buffer. It sends the data when buffer space is reported.
     #[test]
