@@ -868,14 +868,20 @@ mod tests {
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
 
-    #[test]
-    fn a_cork_holds_data_back_no_longer_than_in_linux() {
+    /// Returns a stack with a connection, and the connection's far end, which does not wait.
+    fn connected() -> (KernelStack, ConnId, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
-        let (mut far, _) = listener.accept().expect("a connection");
-        let mut stack = KernelStack::new(None).expect("descriptors");
-        let conn = (stack.take_in(OwnedFd::from(near).into())).expect("it is connected");
+        let (far, _) = listener.accept().expect("a connection");
         far.set_nonblocking(true).expect("a socket");
+        let mut stack = KernelStack::new(None).expect("descriptors are free");
+        let conn = (stack.take_in(OwnedFd::from(near).into())).expect("it is connected");
+        (stack, conn, far)
+    }
+
+    #[test]
+    fn a_cork_holds_data_back_no_longer_than_in_linux() {
+        let (mut stack, conn, mut far) = connected();
         for round in 0..2 {
             stack.set_cork(conn, true);
             assert_eq!(stack.send(conn, Bytes::from_static(b"ab")), Ok(2));
@@ -895,11 +901,7 @@ mod tests {
     /// The layer may hold data of a connection that came back to a full send buffer. It sends the data when buffer space is reported.
     #[test]
     fn asking_for_space_does_not_hide_the_event() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("room");
-        let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
-        let (mut far, _) = listener.accept().expect("it is there");
-        let mut stack = KernelStack::new(None).expect("room");
-        let conn = (stack.take_in(OwnedFd::from(near).into())).expect("it is connected");
+        let (mut stack, conn, mut far) = connected();
         let data = Bytes::from_static(&[7; 64 * 1024]);
         let mut sent = 0;
         while let taken = stack.send(conn, data.clone()).expect("it is open")
@@ -907,7 +909,6 @@ mod tests {
         {
             sent += taken;
         }
-        far.set_nonblocking(true).expect("a socket");
         while stack.send_space(conn) == 0 {
             let mut room = [0; 64 * 1024];
             let _ = far.read(&mut room);
