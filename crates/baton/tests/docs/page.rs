@@ -66,10 +66,10 @@ impl Page {
 
 fn blocks(text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
-    let mut lines = text.lines();
+    let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         if line == PRINTED {
-            let table = lines.by_ref().take_while(|line| line.starts_with('|'));
+            let table = std::iter::from_fn(|| lines.next_if(|line| line.starts_with('|')));
             let rows: Vec<String> = table.skip(2).map(str::to_owned).collect();
             assert!(!rows.is_empty(), "no table below {PRINTED}");
             blocks.push(Block::Rows(rows));
