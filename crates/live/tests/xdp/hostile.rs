@@ -211,7 +211,7 @@ fn applications_that_do_not_answer_are_reported_and_skipped() {
                 is_closed.store(true, Ordering::Relaxed);
             });
             // While the broker waits for the hostile user's application, it answers other users.
-            scope.spawn(|| {
+            let asker = scope.spawn(|| {
                 become_user(OTHER);
                 while !ends.load(Ordering::Relaxed) {
                     // The broker may be asking this application on behalf of the other client, which asks for all applications.
@@ -230,6 +230,8 @@ fn applications_that_do_not_answer_are_reported_and_skipped() {
                 told.extend(places(path, 1));
             }
             ends.store(true, Ordering::Relaxed);
+            // It asks until the broker knows an application.
+            asker.join().expect("no panic");
             let why = "it sent no complete answer within 1 s";
             let mut silent = told.iter().filter_map(|one| one.silent.as_deref());
             assert!(silent.any(|one| one == why), "{told:?}");
