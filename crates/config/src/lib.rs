@@ -6,7 +6,7 @@
 //!
 //! | to find | look in |
 //! |---|---|
-//! | what joins the layers | [`plan()`] |
+//! | the function that joins the layers | [`plan()`] |
 //! | a layer: profile, file, shorthand, variants, flags | `machine.rs`, `base.rs`, `shorthand.rs`, `variants.rs`, `setting.rs` in `src/` |
 //! | experiments and profiles that ship with the program | [`shipped`] |
 //! | all keys, with their meanings, ranges and conditions | [`keys`] |

@@ -6,9 +6,9 @@
 //! or closed in order.
 //!
 //! The adapter works in one of two ways. All at once: each frame goes to TCP or to its host as it arrives, consecutive segments of a
-//! connection are merged, and requests are carried out in bulk, which is faster. One by one ([`Process`](baton_nic::Process)): frames and requests wait in the
-//! firmware's queues, a scheduler picks the next one, and an item that finds its queue full is dropped and counted by reason. That is the
-//! order of the handoff papers and of the simulated adapter.
+//! connection are merged, and requests are carried out in bulk, which is faster. One by one ([`Process`](baton_nic::Process)): frames and
+//! requests wait in the firmware's queues, a scheduler picks the next one, and an item that finds its queue full is dropped and counted by
+//! reason. That is the order of the handoff papers and of the simulated adapter.
 //!
 //! An idle application costs nothing: before the loop sleeps, it asks the application to ring a doorbell, and then ignores the application
 //! until it rings or the adapter has something for it.
