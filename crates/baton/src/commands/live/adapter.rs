@@ -95,8 +95,8 @@ fn refuse_strangers(arguments: &AdapterArgs) -> Result<(), Failure> {
     }
 }
 
-/// Returns the parameters of connections.
-fn tcp_config(arguments: &crate::cli::LinkArgs) -> baton_tcp::Config {
+/// Returns the parameters of connections that begin on the adapter, or are taken over from the kernel.
+pub fn tcp_config(arguments: &crate::cli::LinkArgs) -> baton_tcp::Config {
     baton_tcp::Config {
         linux: LinuxRules {
             // Programs expect it of their sockets.
