@@ -140,19 +140,6 @@ pub const DOCUMENTED: &[Documented] = &[
         words: "What one end sends has not arrived at the other when the call returns",
     },
     Documented {
-        name: "the end after unread data",
-        is_it: |found| {
-            let events = |text: &str| {
-                let text = text.replace("+ERR", "").replace("+RDHUP", "");
-                text.replace("+HUP", "")
-            };
-            let looks = ["poll", "pollset", "wait", "end"].contains(&&*found.call);
-            let is_same = events(&found.kernel) == events(&found.here);
-            found.way == Way::Moves && found.is_after_end && looks && is_same
-        },
-        words: "is reported once the data",
-    },
-    Documented {
         name: "cannot return to the kernel",
         is_it: |found| found.way == Way::Moves && found.is_after_fill && found.here == "EOPNOTSUPP",
         words: "where a connection cannot go back within a second",
@@ -335,11 +322,16 @@ impl Place {
         }
     }
 
-    /// Returns the transcript of each sequence.
+    /// Returns the transcript of each sequence; `at_once` run at a time.
     ///
     /// # Errors
     /// A program does not start, or ends before it has printed all transcripts.
-    pub fn play(&self, way: Way, sequences: &[&Sequence]) -> io::Result<Vec<String>> {
+    pub fn play(
+        &self,
+        way: Way,
+        sequences: &[&Sequence],
+        at_once: usize,
+    ) -> io::Result<Vec<String>> {
         let mut command = self.inside();
         let policy = match way {
             Way::Kernel => None,
@@ -368,7 +360,8 @@ impl Place {
         command
             .arg(&self.program)
             .arg("play")
-            .arg(self.path("peer"));
+            .arg(self.path("peer"))
+            .arg(at_once.to_string());
         let done = command.stdin(input).stderr(Stdio::inherit()).output()?;
         let seen: Vec<String> = String::from_utf8_lossy(&done.stdout)
             .lines()
@@ -447,8 +440,12 @@ impl Report {
     }
 }
 
+/// Number of sequences of each way that run at a time, and when differences are confirmed: on a busy machine, more sequences differ because
+/// of what happens earlier or later.
+const AT_ONCE: usize = 48;
+const AT_ONCE_AGAIN: usize = 6;
 /// Number of repetitions that must show a difference before it counts.
-const AGAIN: usize = 3;
+const AGAIN: usize = 6;
 /// Number of candidates that a round of shrinking tries at a time.
 const CANDIDATES: usize = 24;
 const ROUNDS: usize = 12;
@@ -473,11 +470,11 @@ pub fn compare(
     let (kernel, others) = thread::scope(|scope| {
         let run = |&way| {
             let all = &all;
-            (way, scope.spawn(move || place.play(way, all)))
+            (way, scope.spawn(move || place.play(way, all, AT_ONCE)))
         };
         let others: Vec<_> = ways.iter().map(run).collect();
         (
-            place.play(Way::Kernel, &all),
+            place.play(Way::Kernel, &all, AT_ONCE),
             others
                 .into_iter()
                 .map(|(way, it)| (way, joined(it)))
@@ -558,35 +555,54 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<
     outcome.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
 }
 
-/// Returns, for each sequence, the difference that remains when every repetition is compared with all results of the kernel.
+/// Transcripts of a sequence: in the kernel, and in another way.
+#[derive(Clone, Default)]
+struct Seen {
+    kernel: Vec<String>,
+    here: Vec<String>,
+}
+
+impl Seen {
+    /// Returns whether one result was also seen in the kernel.
+    fn agrees(&self) -> bool {
+        self.here.iter().any(|here| self.kernel.contains(here))
+    }
+
+    /// Returns the difference, unless a result was also seen in the kernel, or a repetition showed a documented difference.
+    fn difference(&self, way: Way, sequence: &Sequence) -> Option<Difference> {
+        let pairs = self.kernel.iter().zip(&self.here);
+        let found = pairs.map(|(kernel, here)| Difference::of(way, sequence, kernel, here));
+        let found: Option<Vec<Difference>> = found.collect();
+        let is_documented = |found: &Difference| found.documented().is_some();
+        let mut found = found.filter(|found| !self.agrees() && !found.iter().any(is_documented))?;
+        Some(found.swap_remove(0))
+    }
+}
+
+/// Returns, for each sequence, the difference that remains when it is repeated.
 fn confirmed(
     place: &Place,
     way: Way,
     sequences: &[&Sequence],
 ) -> io::Result<Vec<Option<Difference>>> {
-    let mut seen = vec![(Vec::new(), Vec::new()); sequences.len()];
-    if sequences.is_empty() {
-        return Ok(Vec::new());
-    }
+    let mut seen = vec![Seen::default(); sequences.len()];
     for _ in 0..AGAIN {
-        let pairs = place
-            .play(Way::Kernel, sequences)?
-            .into_iter()
-            .zip(place.play(way, sequences)?);
-        for (of, (kernel, here)) in seen.iter_mut().zip(pairs) {
-            of.0.push(kernel);
-            of.1.push(here);
+        let open: Vec<usize> = (0..seen.len()).filter(|&at| !seen[at].agrees()).collect();
+        if open.is_empty() {
+            break;
+        }
+        let some: Vec<&Sequence> = open.iter().map(|&at| sequences[at]).collect();
+        let kernel = place.play(Way::Kernel, &some, AT_ONCE_AGAIN)?;
+        let here = place.play(way, &some, AT_ONCE_AGAIN)?;
+        for ((at, kernel), here) in open.into_iter().zip(kernel).zip(here) {
+            seen[at].kernel.push(kernel);
+            seen[at].here.push(here);
         }
     }
-    let differences = sequences
-        .iter()
-        .zip(seen)
-        .map(|(sequence, (kernel, here))| {
-            let agrees = here.iter().any(|here| kernel.contains(here));
-            let difference = Difference::of(way, sequence, &kernel[0], &here[0]);
-            difference.filter(|difference| !agrees && difference.documented().is_none())
-        });
-    Ok(differences.collect())
+    let differences = sequences.iter().zip(seen);
+    Ok(differences
+        .map(|(sequence, seen)| seen.difference(way, sequence))
+        .collect())
 }
 
 /// Shrinks a sequence: returns the shortest sequence found in which the same call differs.

@@ -1,4 +1,4 @@
-//! The programs that the comparison of sequences runs: `peer SOCKET`, and `play SOCKET` with sequences as input. A
+//! The programs that the comparison of sequences runs: `peer SOCKET`, and `play SOCKET NUMBER` with sequences as input. A
 //! sequence starts `act FD WHAT BYTE`, which exits with the result of one call.
 
 use std::path::Path;
@@ -9,10 +9,14 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments[..] {
         ["peer", path] => baton_sequences::peer::serve(Path::new(path)),
-        ["play", path] => baton_sequences::play::all(Path::new(path)),
+        ["play", path, at_once] => {
+            baton_sequences::play::all(Path::new(path), at_once.parse().unwrap_or(1))
+        }
         ["act", fd, what, byte] => return act(fd, what, byte).unwrap_or(ExitCode::from(99)),
         _ => {
-            eprintln!("expected: peer SOCKET, or play SOCKET with sequences as input, one a line");
+            eprintln!(
+                "expected: peer SOCKET, or play SOCKET NUMBER with sequences as input, one a line, of which NUMBER run at a time"
+            );
             return ExitCode::from(2);
         }
     };

@@ -13,8 +13,6 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Number of sequences that run at a time, since they wait most of the time.
-const AT_ONCE: usize = 24;
 /// Time after which a sequence counts as hanging.
 const LONGEST: Duration = Duration::from_secs(15);
 
@@ -26,17 +24,17 @@ struct Running {
 }
 
 /// Runs the sequences on standard input, one per line, each in its own process. Prints the transcript of each, one per line and in the same
-/// order. `peer` is the socket of the [peer](crate::peer).
+/// order. `peer` is the socket of the [peer](crate::peer). As many sequences run at a time as `at_once` says, since they mostly wait.
 ///
 /// # Errors
 /// A line is not a sequence, or the system cannot create another process.
-pub fn all(peer: &Path) -> io::Result<()> {
+pub fn all(peer: &Path, at_once: usize) -> io::Result<()> {
     let lines: Vec<String> = io::stdin().lock().lines().collect::<Result<_, _>>()?;
     let mut seen = vec![String::new(); lines.len()];
     let mut running: Vec<Running> = Vec::new();
     let mut next = 0;
     while next < lines.len() || !running.is_empty() {
-        if next < lines.len() && running.len() < AT_ONCE {
+        if next < lines.len() && running.len() < at_once {
             let sequence = lines[next].parse().map_err(io::Error::other)?;
             running.push(start(&sequence, peer, next)?);
             next += 1;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Number of random sequences unless `BATON_SEQUENCES` says another; those in the corpus run always.
 const SEQUENCES: u64 = 60;
 /// Sequences that run in one batch.
-const BATCH: usize = 250;
+const BATCH: usize = 2000;
 
 fn main() {
     needs::run(
