@@ -318,6 +318,38 @@ def reset_after_data(c, p):
     return is_over(c), c.recv(2).decode(), c.recv(2).decode(), outcome(c.recv, 2), outcome(c.recv, 2)
 
 
+def read_to_end(c):
+    read = 0
+    while isinstance(part := outcome(c.recv, 30_000), bytes) and part:
+        read += len(part)
+    return read, part
+
+
+@scenario
+def end_behind_much_data(c, p):
+    p.send("x" * 40_000)
+    seen = [unread(c, 40_000)]
+    p.shutdown()
+    return seen, polled(c, RDHUP), polled(c, 5 | RDHUP), ioctl(c, termios.FIONREAD), read_to_end(c)
+
+
+@scenario
+def reset_behind_much_data(c, p):
+    p.send("x" * 40_000)
+    seen = [unread(c, 40_000)]
+    p.reset()
+    seen += [is_over(c), polled(c, 5 | RDHUP), outcome(c.send, b"x"), polled(c, 5 | RDHUP)]
+    return seen, read_to_end(c), outcome(c.send, b"x")
+
+
+@scenario
+def reset_behind_much_data_told_once(c, p):
+    p.send("x" * 40_000)
+    p.later(0.1, "reset")
+    seen = [is_over(c), c.getsockopt(SOL, socket.SO_ERROR), polled(c, 5 | RDHUP)]
+    return seen, read_to_end(c)
+
+
 @scenario
 def reset_told_to_writer(c, p):
     p.reset()
@@ -540,6 +572,19 @@ def edges_of_both_kinds_modified(c, p):
     seen += [waited(epoll), waited(epoll, 0.05)]
     epoll.modify(c, select.EPOLLIN | select.EPOLLONESHOT)
     return seen + [waited(epoll), c.recv(9).decode()]
+
+
+@scenario
+def edges_of_many_unread_pieces(c, p):
+    epoll = select.epoll()
+    epoll.register(c, select.EPOLLIN | RDHUP | ET)
+    seen = []
+    for _ in range(20):
+        p.send("abcde")
+        seen.append(waited(epoll))
+    seen.append(unread(c, 100))
+    p.shutdown()
+    return seen, waited(epoll), len(c.recv(999)), c.recv(9).decode()
 
 
 # --- descriptors closed without the library, and other owners ---

@@ -161,6 +161,7 @@ impl Station {
         let address = side.address(0).ip();
         let config = AdapterConfig {
             addresses: vec![address],
+            reports_unread: true,
             ..config.clone()
         };
         let limits = Limits {

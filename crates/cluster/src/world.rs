@@ -550,6 +550,11 @@ pub fn peer_closed(socket: u32) -> Response {
     answer(socket, 0, Status::Ok, Outcome::PeerClosed)
 }
 
+/// Returns the report that data waits in the adapter.
+pub fn unread(socket: u32, len: u32, ended: bool, status: Status) -> Response {
+    answer(socket, 0, status, Outcome::Unread { len, ended })
+}
+
 /// Returns the report that a connection has ended.
 pub fn over(socket: u32, status: Status) -> Response {
     answer(socket, 0, status, Outcome::Over)

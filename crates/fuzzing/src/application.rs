@@ -314,6 +314,7 @@ impl Play {
     fn new(settings: Settings) -> Self {
         let mut world = World::with(|config| {
             config.cumulative_sends = settings.cumulative_sends;
+            config.reports_unread = true;
             config.most_inline = if settings.inlines { 100 } else { 0 };
             config.batching.level = u32::from(settings.level % 4) + 1;
             config.ring_depth = 16;
@@ -802,6 +803,7 @@ impl Model {
         if response.tag == 0 {
             match response.outcome {
                 Outcome::PeerClosed => self.check_complete(peers, socket),
+                Outcome::Unread { len, .. } => self.check_unread(peers, socket, len),
                 Outcome::Over => {
                     self.received.remove(&socket);
                     self.known.remove(&socket);
@@ -928,6 +930,15 @@ impl Model {
     }
 
     /// Checks that the socket has received all data before the end of the stream.
+    /// Checks that the peer has sent the bytes of which the adapter says that they wait.
+    fn check_unread(&self, peers: &[PeerConn], socket: u32, len: u32) {
+        assert!(len > 0);
+        if let Some(&(source, next)) = self.received.get(&socket) {
+            let peer = peers.iter().find(|conn| conn.source == source);
+            assert!(peer.is_some_and(|conn| next + u64::from(len) <= conn.written));
+        }
+    }
+
     fn check_complete(&self, peers: &[PeerConn], socket: u32) {
         if let Some(&(source, next)) = self.received.get(&socket) {
             let peer = peers.iter().find(|conn| conn.source == source);

@@ -89,12 +89,20 @@ pub enum Receive<P> {
 }
 
 /// Data that waits in a socket's receive buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
-    /// Number of bytes.
+    /// Number of bytes, including those that an adapter has reported and delivers once there are buffers for them.
     pub len: usize,
     /// Whether no more data will follow, because of an end of stream or because the connection no longer exists.
     pub ended: bool,
+}
+
+impl Unread {
+    /// The state of a connection that no longer exists.
+    pub const GONE: Self = Self {
+        len: 0,
+        ended: true,
+    };
 }
 
 /// A send failed because the connection no longer exists or is closed for writing.

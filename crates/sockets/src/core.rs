@@ -187,6 +187,9 @@ impl Core {
             Receive::Data(data) => return Some(Ok(data)),
             received => received,
         };
+        if self.host.is_delivery_due(socket) {
+            return self.wait_for(socket, Side::Read, waiter);
+        }
         let error = self.host.error_of(socket);
         match (error, received) {
             (Some(error), _) if error.kind() != ErrorKind::BrokenPipe => Some(Err(error)),
@@ -353,6 +356,10 @@ impl Core {
         while let Some(ready) = self.host.next_ready() {
             match ready {
                 Ready::Acceptable => self.signal_listeners(),
+                // A reader waits for the data; polls have reported it.
+                Ready::Readable(socket) if self.host.is_repeated(socket) => {
+                    self.wake(socket, Side::Read);
+                }
                 Ready::Readable(socket) => {
                     self.signal(socket, Side::Read);
                     if !self.host.is_open(socket) {

@@ -515,14 +515,25 @@ impl Host {
         }
     }
 
-    /// Requests an event when more data arrives, although the application leaves data unread.
-    pub(crate) fn expect_more(&mut self, socket: SocketId) {
-        let at = match self.state_of(socket).map(|(_, state)| state.place) {
-            Some(Place::Adapter(at)) => at,
-            None if self.kernel.is_none() => socket,
-            _ => return,
-        };
-        self.driver.os_mut().expect_more(at);
+    /// Returns whether the last event of a readable socket reported nothing new.
+    pub(crate) fn is_repeated(&self, socket: SocketId) -> bool {
+        self.on_adapter(socket)
+            .is_some_and(|at| self.driver.os().is_repeated(at))
+    }
+
+    /// Returns whether the adapter delivers data of the connection without waiting for its peer, and nothing else is left to read.
+    pub(crate) fn is_delivery_due(&self, socket: SocketId) -> bool {
+        self.on_adapter(socket)
+            .is_some_and(|at| self.driver.os().is_delivery_due(at))
+    }
+
+    /// Returns the adapter's socket of a connection that is there.
+    fn on_adapter(&self, socket: SocketId) -> Option<SocketId> {
+        match self.state_of(socket).map(|(_, state)| state.place) {
+            Some(Place::Adapter(at)) => Some(at),
+            None if self.kernel.is_none() => Some(socket),
+            _ => None,
+        }
     }
 
     /// Returns how many bytes a socket would take now. If that is 0, the socket becomes writable later.

@@ -341,7 +341,6 @@ impl Poll {
             {
                 if let Some(registration) = core.registration(socket, id) {
                     events.events.push(registration.take_event());
-                    core.host.expect_more(socket);
                 }
             }
             if events.events.is_empty() {

@@ -31,6 +31,8 @@ const MOST_ATTEMPTS: u32 = 100;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(5);
 /// How long the application waits for a connection to return to the kernel.
 const LONGEST_RETURN: Duration = Duration::from_secs(1);
+/// Maximum time that a call which does not wait for the peer waits for data that the adapter has.
+const LONGEST_DELIVERY: Duration = Duration::from_millis(100);
 /// Maximum number of bytes of one write.
 const LONGEST_WRITE: usize = 64 * 1024;
 
@@ -284,17 +286,43 @@ impl TcpStream {
     /// The errors of [`Read::read`]. An error of the connection is reported once; after that the stream has ended, as in the kernel.
     pub fn receive(&self, max: usize) -> Result<Bytes> {
         let timeout = self.timeout(self.timeouts().read);
-        let outcome = self
-            .inner
-            .handle
-            .block(timeout, |core, waiter| self.try_receive(core, max, waiter));
+        let outcome =
+            self.block_for_data(timeout, |core, waiter| self.try_receive(core, max, waiter));
         outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()))
+    }
+
+    /// Waits until an attempt succeeds. If the adapter has the data already, waits for its delivery even if the call does not wait for
+    /// the peer, since the kernel would return the data.
+    fn block_for_data<T>(
+        &self,
+        timeout: Timeout,
+        mut attempt: impl FnMut(&mut Core, Option<&Waiter>) -> Option<T>,
+    ) -> Option<T> {
+        let (handle, socket) = (&self.inner.handle, self.inner.socket);
+        let mut is_due = false;
+        let outcome = handle.block(timeout, |core, waiter| {
+            let outcome = attempt(core, waiter);
+            is_due = core.host.is_delivery_due(socket);
+            outcome
+        });
+        if outcome.is_some() || !is_due || !matches!(timeout, Timeout::None) {
+            return outcome;
+        }
+        let delivered =
+            handle.block(
+                Timeout::from(Some(LONGEST_DELIVERY)),
+                |core, waiter| match attempt(core, waiter) {
+                    None if core.host.is_delivery_due(socket) => None,
+                    outcome => Some(outcome),
+                },
+            );
+        delivered.flatten()
     }
 
     /// Receives more data, as [`TcpStream::receive`] does, without waiting. Returns an empty result if there is none: errors and the end of
     /// the stream are left to the next call.
     pub fn receive_more(&self, max: usize) -> Bytes {
-        let received = self.inner.handle.block(Timeout::None, |core, waiter| {
+        let received = self.block_for_data(Timeout::None, |core, waiter| {
             self.take_received(core, max, waiter)
         });
         received.and_then(Result::ok).unwrap_or_default()
@@ -332,9 +360,6 @@ impl TcpStream {
         }
         let received = core.receive(self.inner.socket, max, waiter);
         drop(peeked);
-        if matches!(&received, Some(Ok(data)) if data.len() == max) {
-            core.host.expect_more(self.inner.socket);
-        }
         self.begin_direct(core);
         // Data that arrived before the shutdown, or arrives in spite of it, can be read.
         received.or_else(|| is_shut.then(|| Ok(Bytes::new())))
@@ -373,7 +398,7 @@ impl TcpStream {
     /// The errors of [`Read::read`].
     pub fn peek_bytes(&self, wanted: usize) -> Result<Bytes> {
         let timeout = self.timeout(self.timeouts().read);
-        let outcome = self.inner.handle.block(timeout, |core, waiter| {
+        let outcome = self.block_for_data(timeout, |core, waiter| {
             let mut peeked = lock(&self.inner.peeked);
             let is_shut = self.inner.read_shut.load(Ordering::Relaxed);
             if is_shut || !peeked.is_empty() && peeked.len() < wanted {
@@ -398,8 +423,14 @@ impl TcpStream {
                 };
             }
             while peeked.len() < wanted {
-                let waiter = waiter.filter(|_| peeked.is_empty() && !is_shut);
-                match core.receive(self.inner.socket, wanted - peeked.len(), waiter) {
+                let asked = waiter.filter(|_| peeked.is_empty() && !is_shut);
+                match core.receive(self.inner.socket, wanted - peeked.len(), asked) {
+                    None if core.host.is_delivery_due(self.inner.socket) => {
+                        if let Some(waiter) = waiter {
+                            core.wait_until(self.inner.socket, Side::Read, waiter);
+                        }
+                        return None;
+                    }
                     Some(Ok(more)) if !more.is_empty() => {
                         *peeked = [&peeked[..], &more[..]].concat().into();
                     }
@@ -428,9 +459,6 @@ impl TcpStream {
         let socket = inner.socket;
         let host = &mut core.host;
         let unread = host.unread(socket);
-        if unread.len > 0 {
-            host.expect_more(socket);
-        }
         let (opening, failed) = (host.is_opening(socket), host.is_failed(socket));
         let room = host.send_room(socket);
         Readiness {

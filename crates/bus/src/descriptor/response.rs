@@ -50,6 +50,13 @@ pub enum Outcome {
     },
     /// Notification: the peer has closed its sending direction, and all its data has been delivered.
     PeerClosed,
+    /// Notification: data waits in the adapter, since the host has no buffer for it. The status says whether the connection has failed.
+    Unread {
+        /// Number of bytes that wait.
+        len: u32,
+        /// Whether the peer has closed its sending direction, so that no more data will follow.
+        ended: bool,
+    },
     /// Notification: the connection has ended with this status. All pending requests have been answered.
     Over,
     /// A part of a connection's state has been written to the buffer of an EXPORT.
@@ -199,6 +206,11 @@ impl Outcome {
     }
 }
 
+fn unread(descriptor: &Descriptor, ended: bool) -> Outcome {
+    let len = descriptor.len();
+    Outcome::Unread { len, ended }
+}
+
 impl Response {
     /// Returns the response's descriptor. The caller must still write inline data and the peers of a bulk accept.
     pub fn encode(&self) -> Descriptor {
@@ -238,6 +250,11 @@ impl Response {
                 (Opcode::Info, flags, 0, len.into(), [0; 2])
             }
             Outcome::PeerClosed => (Opcode::Close, Flags::WRITE_ONLY, 0, 0, [0; 2]),
+            Outcome::Unread { len, ended } => {
+                let mut flags = Flags::empty();
+                flags.set(Flags::WRITE_ONLY, ended);
+                (Opcode::Receive, flags, 0, len, [0; 2])
+            }
             Outcome::Over => (Opcode::Close, Flags::ABORT, 0, 0, [0; 2]),
             Outcome::Exported { address, len, more } => {
                 let mut flags = answer;
@@ -286,6 +303,8 @@ impl Response {
             let news = match (opcode, flags) {
                 (Opcode::Close, Flags::WRITE_ONLY) => Outcome::PeerClosed,
                 (Opcode::Close, Flags::ABORT) => Outcome::Over,
+                (Opcode::Receive, Flags::WRITE_ONLY) => unread(descriptor, true),
+                (Opcode::Receive, none) if none.is_empty() => unread(descriptor, false),
                 (Opcode::Relief, none) if none.is_empty() => Outcome::Relief,
                 (Opcode::SoftLimit, none) if none.is_empty() => Outcome::SoftLimit {
                     connections: descriptor.len(),

@@ -107,6 +107,7 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
         endpoints().prop_map(Outcome::Name),
         (0..=MOST_INLINE_BYTES as u16).prop_map(|len| Outcome::Info { len }),
         Just(Outcome::PeerClosed),
+        (any::<u32>(), any::<bool>()).prop_map(|(len, ended)| Outcome::Unread { len, ended }),
         Just(Outcome::Over),
         (any::<u64>(), any::<u32>(), any::<bool>())
             .prop_map(|(address, len, more)| Outcome::Exported { address, len, more }),

@@ -1,7 +1,7 @@
 //! Closing sockets.
 
 use super::OsLayer;
-use super::socket::{Intents, Operation, Phase, SetUp};
+use super::socket::{Intents, Later, Operation, Phase, SetUp};
 use crate::SocketId;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
@@ -46,6 +46,7 @@ impl<P: Inline> OsLayer<P> {
         let entry = &mut self.sockets[number as usize];
         self.pieces.clear(&mut entry.received);
         entry.received_len = 0;
+        entry.later = Later::default();
         entry.readable = false;
         entry.writable = false;
         entry.wants_room = false;
@@ -111,6 +112,8 @@ impl<P: Inline> OsLayer<P> {
             return;
         }
         entry.error = Some(status);
+        // Nothing more is delivered.
+        entry.later = Later::default();
         entry.intents = Intents::empty();
         entry.wants_room = false;
         match entry.phase {

@@ -49,6 +49,7 @@ impl<P: Inline> OsLayer<P> {
             Outcome::Name(local) => self.handle_name(response, local),
             Outcome::Info { len } => self.handle_told(response, len, entry),
             Outcome::PeerClosed => self.handle_peer_closed(response),
+            Outcome::Unread { len, ended } => self.handle_unread(response, len, ended),
             Outcome::Over => self.handle_over(response),
             Outcome::Exported { address, len, more } => {
                 self.handle_exported(link, response, (address, len, more))

@@ -248,12 +248,12 @@ impl<P: Inline> OsLayer<P> {
 
     /// Returns why a socket is unusable: its connection could not be opened or has ended, or it cannot listen.
     pub fn error_of(&self, socket: SocketId) -> Option<Status> {
-        self.known(socket)?.error
+        self.known(socket)?.why_failed()
     }
 
     /// Returns whether the peer of a connection has ended its stream.
     pub fn has_ended(&self, socket: SocketId) -> bool {
-        self.known(socket).is_some_and(|entry| entry.ended)
+        self.known(socket).is_some_and(Socket::has_ended)
     }
 
     /// Returns whether a connection has ended and the adapter does not know it any more.

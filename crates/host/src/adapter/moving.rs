@@ -1,7 +1,7 @@
 //! Connections that move to the adapter and back: IMPORT and EXPORT (handoff-policies 2).
 
 use super::OsLayer;
-use super::socket::{Intents, Operation, Phase, SetUp};
+use super::socket::{Intents, Later, Operation, Phase, SetUp};
 use super::stats::NoRoom;
 use crate::SocketId;
 use baton_bus::descriptor::{Action, Response, Status};
@@ -164,6 +164,7 @@ impl<P: Inline> OsLayer<P> {
         let entry = self.socket_mut(number);
         let came = entry.came;
         entry.received_len = 0;
+        entry.later = Later::default();
         entry.readable = false;
         entry.writable = false;
         let state = self.carried.remove(&number)?.bytes;

@@ -37,6 +37,7 @@ impl<P: Inline> OsLayer<P> {
     /// them.
     pub(super) fn wake_reader(&mut self, number: u32) {
         let entry = self.socket_mut(number);
+        entry.is_repeated = false;
         if entry.is_known() {
             entry.readable = true;
             self.tell(number);

@@ -1,7 +1,7 @@
 //! Receiving: buffers posted ahead, and data that waits to be read.
 
 use super::OsLayer;
-use super::socket::{Intents, Operation, Phase, Socket};
+use super::socket::{Intents, Later, Operation, Phase, Socket};
 use crate::{Receive, SocketId, Unread};
 use baton_bus::descriptor::{Action, Buffer, Response, Status};
 use baton_bus::link::{Inline, Violation, extract};
@@ -31,26 +31,25 @@ impl<P: Inline> OsLayer<P> {
 
     /// Returns what waits to be read.
     pub fn unread(&self, socket: SocketId) -> Unread {
-        match self.known(socket) {
-            None => Unread {
-                len: 0,
-                ended: true,
-            },
-            Some(entry) => Unread {
-                len: entry.received_len,
-                ended: entry.ended || entry.error.is_some(),
-            },
+        let Some(entry) = self.known(socket) else {
+            return Unread::GONE;
+        };
+        Unread {
+            len: entry.received_len + entry.later.len,
+            ended: entry.has_ended() || entry.why_failed().is_some(),
         }
     }
 
-    /// Requests an event when more data arrives, although the application leaves data unread. This posts a buffer for that data, if no more
-    /// than the maximum number wait.
-    pub fn expect_more(&mut self, socket: SocketId) {
-        let wants = |entry: &Socket| entry.receives.is_empty() && !entry.received.is_empty();
-        if self.known(socket).is_some_and(wants) {
-            self.socket_mut(socket.0).expects_more = true;
-            self.intend(socket.0, Intents::RECEIVE);
-        }
+    /// Returns whether the last [`Readable`](crate::Ready::Readable) event reported nothing new: the adapter has delivered what it had
+    /// reported.
+    pub fn is_repeated(&self, socket: SocketId) -> bool {
+        self.known(socket).is_some_and(|entry| entry.is_repeated)
+    }
+
+    /// Returns whether everything here was read, and the adapter delivers more without waiting for the peer.
+    pub fn is_delivery_due(&self, socket: SocketId) -> bool {
+        let is_due = |entry: &Socket| entry.received.is_empty() && entry.later.len > 0;
+        self.known(socket).is_some_and(is_due)
     }
 
     pub(super) fn read(&mut self, number: u32, max: usize) -> Option<P> {
@@ -65,7 +64,6 @@ impl<P: Inline> OsLayer<P> {
         }
         let data = self.pieces.pop(&mut entry.received)?;
         entry.received_len -= data.len();
-        entry.expects_more &= !entry.received.is_empty();
         entry.note_read();
         if entry.may_receive() {
             self.intend(number, Intents::RECEIVE);
@@ -85,11 +83,7 @@ impl<P: Inline> OsLayer<P> {
             let entry = self.socket(number);
             let waiting = entry.receives.len() + entry.received.len();
             let is_usable = matches!(entry.phase, Phase::Open | Phase::Packets);
-            let expects_more = entry.expects_more
-                && entry.receives.is_empty()
-                && entry.received.len() < self.config.receive_buffers;
-            let is_enough = waiting >= entry.receive_window && !expects_more;
-            if !is_usable || !entry.may_receive() || is_enough {
+            if !is_usable || !entry.may_receive() || waiting >= entry.receive_window {
                 return true;
             }
             if self.queue.room() == 0 {
@@ -173,14 +167,37 @@ impl<P: Inline> OsLayer<P> {
             entry.receive_window = (entry.receive_window * 2).min(most);
         }
         entry.received_len += data.len();
+        let is_new = data.len() > entry.later.len;
+        entry.later.len = entry.later.len.saturating_sub(data.len());
         let before = SeqNr(entry.came);
         entry.came = entry.came.wrapping_add(data.len() as u32);
         if let Some(timing) = &mut entry.timing {
             timing.came(before, SeqNr(entry.came));
         }
+        let is_repeated = !is_new && (!entry.readable || entry.is_repeated);
         self.pieces.push(&mut entry.received, data);
         self.wake_reader(number);
+        self.socket_mut(number).is_repeated = is_repeated;
         self.intend(number, Intents::RECEIVE);
+    }
+
+    /// Handles a report of data that waits in the adapter.
+    pub(super) fn handle_unread(
+        &mut self,
+        response: &Response,
+        len: u32,
+        ended: bool,
+    ) -> Result<(), Violation> {
+        self.news_of(response)?;
+        let error = Some(response.status).filter(|&status| status != Status::Ok);
+        let entry = self.socket_mut(response.socket);
+        let len = len as usize;
+        entry.later = Later { len, ended, error };
+        self.wake_reader(response.socket);
+        if error.is_some() {
+            self.wake_writer(response.socket);
+        }
+        Ok(())
     }
 
     /// Handles a buffer that was returned without data.
@@ -201,9 +218,14 @@ impl<P: Inline> OsLayer<P> {
 
     /// Called when the peer sends no more data.
     pub(super) fn end_of_stream(&mut self, number: u32) {
-        if !std::mem::replace(&mut self.socket_mut(number).ended, true) {
+        let entry = self.socket_mut(number);
+        let was_known = entry.has_ended();
+        entry.later = Later::default();
+        if !std::mem::replace(&mut entry.ended, true) {
+            let is_repeated = was_known && (!entry.readable || entry.is_repeated);
             self.settle_pledge(number);
             self.wake_reader(number);
+            self.socket_mut(number).is_repeated = is_repeated;
         }
     }
 }

@@ -152,6 +152,17 @@ impl Operation {
 }
 
 /// One socket.
+/// Data of a connection that waits in the adapter, behind the data that the application has not read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Later {
+    /// Number of bytes.
+    pub len: usize,
+    /// The peer has ended its stream behind this data.
+    pub ended: bool,
+    /// Why the connection has failed, although this data can still be read.
+    pub error: Option<Status>,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Socket {
     pub phase: Phase,
@@ -170,6 +181,10 @@ pub(super) struct Socket {
     /// Data that the application has not read.
     pub received: Chain,
     pub received_len: usize,
+    /// The application knows already what the last event says.
+    pub is_repeated: bool,
+    /// What the adapter has reported of the data behind that.
+    pub later: Later,
     /// Data that was not given to the adapter, because of the cork or for lack of space.
     pub held: Chain,
     pub held_len: u32,
@@ -189,8 +204,6 @@ pub(super) struct Socket {
     pub cork_deadline: Option<Time>,
     /// Number of buffers to keep posted, including those with unread data.
     pub receive_window: u32,
-    /// The application wants an event for data that follows the data it leaves unread.
-    pub expects_more: bool,
     /// The application holds partial transfers back.
     pub corked: bool,
     /// The application has shut down sending.
@@ -249,6 +262,8 @@ impl Default for Socket {
             control: Chain::default(),
             received: Chain::default(),
             received_len: 0,
+            is_repeated: false,
+            later: Later::default(),
             held: Chain::default(),
             held_len: 0,
             given: SeqNr(0),
@@ -259,7 +274,6 @@ impl Default for Socket {
             lends: false,
             cork_deadline: None,
             receive_window: 1,
-            expects_more: false,
             corked: false,
             shut: false,
             ended: false,
@@ -289,6 +303,16 @@ impl Socket {
         is_used && !self.untaken
     }
 
+    /// Returns whether the peer has ended its stream, possibly behind unread data.
+    pub fn has_ended(&self) -> bool {
+        self.ended || self.later.ended
+    }
+
+    /// Returns why the connection has failed, possibly behind unread data.
+    pub fn why_failed(&self) -> Option<Status> {
+        self.error.or(self.later.error)
+    }
+
     /// Returns whether the socket can still receive data.
     pub fn may_receive(&self) -> bool {
         let is_connection = match self.phase {
@@ -316,7 +340,7 @@ impl Socket {
     /// Returns whether data can be sent on the connection, now or later.
     pub fn may_send(&self) -> bool {
         matches!(self.phase, Phase::Opening | Phase::Open)
-            && !(self.shut || self.exporting || self.unknown || self.error.is_some())
+            && !(self.shut || self.exporting || self.unknown || self.why_failed().is_some())
     }
 
     /// Returns whether the connection is leaving the adapter or has left it: unsent data then stays here.

@@ -456,32 +456,24 @@ impl<P: Inline, L: HostLink<Data = P>, S: HostStack<P>> Sockets<P> for LayerCall
 
     fn unread(&self, id: SocketId) -> Unread {
         let Some(socket) = self.layer.sockets.get(id.0 as usize) else {
-            return Unread {
-                len: 0,
-                ended: true,
-            };
+            return Unread::GONE;
         };
         let early: usize = socket.early.iter().map(P::len).sum();
-        let (len, ended) = match socket.place {
-            Place::Host(conn) => {
-                let unread = self.stack.unread(conn);
-                (unread.len, unread.ended)
-            }
+        let unread = match socket.place {
+            Place::Host(conn) => self.stack.unread(conn),
             Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => {
-                match self.adapters.get(socket.adapter.index()) {
-                    Some(end) => {
-                        let unread = end.os.unread(on_adapter);
-                        (unread.len, unread.ended)
-                    }
-                    None => (0, true),
-                }
+                let end = self.adapters.get(socket.adapter.index());
+                end.map_or(Unread::GONE, |end| end.os.unread(on_adapter))
             }
-            Place::HandingOff(_) => (0, self.has_ended_before(id)),
-            Place::Ended(_) => (0, true),
+            Place::HandingOff(_) => Unread {
+                ended: self.has_ended_before(id),
+                ..Unread::default()
+            },
+            Place::Ended(_) => Unread::GONE,
         };
         Unread {
-            len: early + len,
-            ended,
+            len: early + unread.len,
+            ..unread
         }
     }
 

@@ -147,10 +147,7 @@ impl HostStack<Bytes> for Recovering {
         Receive::WouldBlock
     }
     fn unread(&self, _: ConnId) -> Unread {
-        Unread {
-            len: 0,
-            ended: false,
-        }
+        Unread::default()
     }
     fn send(&mut self, _: ConnId, data: Bytes) -> Result<usize, Gone> {
         self.sent.extend_from_slice(&data);

@@ -3,7 +3,7 @@
 use super::script::{Script, no_batching, response};
 use baton_bus::descriptor::{Action, Buffer, Outcome, Status, write_inline};
 use baton_host::adapter::OsLayerConfig;
-use baton_host::{Ready, Receive, Unread};
+use baton_host::{Gone, Ready, Receive, Sockets, Unread};
 
 fn posted(actions: &[Action]) -> usize {
     let receives = actions.iter();
@@ -151,4 +151,50 @@ fn fewer_buffers_are_posted_when_the_adapter_refuses_more() {
     script.pump();
     assert!(matches!(script.os.receive(socket, 9000), Receive::Data(_)));
     assert_eq!(posted(&script.actions()), 1);
+}
+
+#[test]
+fn what_the_adapter_keeps_is_counted_until_it_is_delivered() {
+    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    script.deliver(&receive, 10);
+    let keeps = |len, ended| Outcome::Unread { len, ended };
+    script.tell(socket, Status::Ok, keeps(50, false));
+    script.pump();
+    assert_eq!(script.ready(), [Ready::Readable(socket)]);
+    let unread = |len, ended| Unread { len, ended };
+    assert_eq!(script.os.unread(socket), unread(60, false));
+    script.tell(socket, Status::Ok, keeps(70, true));
+    script.pump();
+    assert_eq!(
+        script.ready(),
+        [Ready::Readable(socket)],
+        "more has arrived"
+    );
+    assert_eq!(script.os.unread(socket), unread(80, true));
+    assert!(matches!(script.os.receive(socket, 100), Receive::Data(_)));
+    assert_eq!(script.os.unread(socket), unread(70, true));
+    assert!(script.os.is_delivery_due(socket));
+    assert_eq!(script.os.receive(socket, 100), Receive::WouldBlock);
+    let requests = script.requests();
+    script.deliver(&requests[0], 40);
+    script.pump();
+    assert_eq!(script.os.unread(socket), unread(70, true));
+    assert!(!script.os.is_delivery_due(socket));
+}
+
+#[test]
+fn a_failure_behind_unread_data_is_known_before_the_data_is_read() {
+    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    script.deliver(&receive, 10);
+    let outcome = Outcome::Unread {
+        len: 50,
+        ended: false,
+    };
+    script.tell(socket, Status::Reset, outcome);
+    script.pump();
+    assert_eq!(script.os.error_of(socket), Some(Status::Reset));
+    assert_eq!(script.calls().send(socket, vec![1].into()), Err(Gone));
+    assert!(matches!(script.os.receive(socket, 100), Receive::Data(_)));
+    assert_eq!(script.os.receive(socket, 100), Receive::WouldBlock);
+    assert!(script.os.is_delivery_due(socket), "more data comes first");
 }

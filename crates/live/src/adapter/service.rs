@@ -121,6 +121,7 @@ impl AdapterService {
         let addresses = &host.interface().config().addresses;
         let adapter = AdapterConfig {
             addresses: addresses.iter().map(|address| address.addr()).collect(),
+            reports_unread: true,
             ..config.adapter
         };
         let adapter =

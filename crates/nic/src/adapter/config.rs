@@ -33,6 +33,10 @@ pub struct AdapterConfig {
     pub most_inline: u32,
     /// Responses that report received data do not wait for others.
     pub data_at_once: bool,
+    /// Data that arrives while the host has posted no buffer, and the end of the connection behind such data, are reported by
+    /// [`Outcome::Unread`](baton_bus::descriptor::Outcome). Live hosts need it for what their applications poll.
+    #[serde(skip)]
+    pub reports_unread: bool,
     /// Maximum number of applications.
     #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_sessions: u32,
@@ -98,6 +102,7 @@ impl Default for AdapterConfig {
             cumulative_sends: false,
             most_inline: 0,
             data_at_once: true,
+            reports_unread: false,
             most_sessions: 64,
             most_sockets: 1 << 16,
             most_sends: 128,

@@ -1,5 +1,6 @@
 //! RECV: moves received data to the buffers that the host has posted, in order.
 
+use super::closing::status_of;
 use super::dma::Job;
 use super::session::{Session, Work};
 use super::socket::Phase;
@@ -195,8 +196,34 @@ impl<P: Payload + Inline> Session<P> {
             self.count_received(len);
         }
         self.report_end_when_delivered(work, slot);
+        self.report_unread(work, slot);
         self.leave_when_quiet(work, slot);
         self.finish_if_quiet(work.now, slot);
+    }
+
+    /// Reports what waits in the adapter while the host has posted no buffer for it. Data that is being transferred is not counted, and
+    /// is reported first.
+    pub(super) fn report_unread(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        let socket = &self.sockets[slot as usize];
+        let Phase::Connected(conn) = socket.phase else {
+            return;
+        };
+        let receiving = &socket.receiving;
+        let len = work.stack.readable_len(conn) as u32;
+        if !work.shared.config.reports_unread
+            || len == 0
+            || !receiving.posted.is_empty()
+            || !receiving.filling.is_empty()
+            || socket.closing.is_whole()
+            || socket.moving.is_some()
+        {
+            return;
+        }
+        let (number, ended) = (socket.number, receiving.peer_closed);
+        let reason = work.stack.ended(conn).unwrap_or(CloseReason::Normal);
+        let outcome = Outcome::Unread { len, ended };
+        work.stack.report_more(conn);
+        self.notify(work.now, number, status_of(reason), outcome);
     }
 
     fn count_received(&mut self, len: u32) {

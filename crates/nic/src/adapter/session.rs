@@ -463,6 +463,7 @@ impl<P: Payload + Inline> Session<P> {
             Event::Connected => self.connected(work, slot),
             Event::Readable => {
                 self.deliver(work, slot);
+                self.report_unread(work, slot);
                 self.give_up_if_failed(work, slot);
             }
             Event::Acknowledged(_) => {
@@ -476,6 +477,7 @@ impl<P: Payload + Inline> Session<P> {
             Event::PeerClosed => {
                 self.sockets[slot as usize].receiving.peer_closed = true;
                 self.report_end_when_delivered(work, slot);
+                self.report_unread(work, slot);
             }
             Event::Closed(reason) => {
                 work.shared.forget(conn);

@@ -2,6 +2,7 @@
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Status};
+use baton_nic::adapter::AdapterConfig;
 use baton_tcp::{Config, ConnId, LinuxRules};
 
 /// Adds a connection, socket 2, to a world. Returns the peer's end.
@@ -232,7 +233,7 @@ fn receives_have_limits() {
 }
 
 /// Creates a connection, socket 2, whose received data survives a reset, with a small send buffer.
-fn connected_keeping() -> (World, ConnId) {
+fn connected_keeping(set: impl FnOnce(&mut AdapterConfig)) -> (World, ConnId) {
     let tcp = Config {
         send_buffer: 4096,
         linux: LinuxRules {
@@ -241,7 +242,7 @@ fn connected_keeping() -> (World, ConnId) {
         },
         ..Config::default()
     };
-    connected(World::with_tcp(|_| {}, tcp))
+    connected(World::with_tcp(set, tcp))
 }
 
 /// Lets the peer send 3,000 bytes, and then reset the connection.
@@ -253,7 +254,7 @@ fn sends_and_resets(world: &mut World, peer: ConnId) {
 
 #[test]
 fn data_from_before_a_reset_is_delivered_and_then_the_reset() {
-    let (mut world, peer) = connected_keeping();
+    let (mut world, peer) = connected_keeping(|_| {});
     sends_and_resets(&mut world, peer);
     let buffers = [0, 1].map(|_| world.post_receive(0, 2, 2000));
     world.run();
@@ -269,7 +270,7 @@ fn data_from_before_a_reset_is_delivered_and_then_the_reset() {
 
 #[test]
 fn a_host_that_sends_learns_of_a_reset_although_data_is_unread() {
-    let (mut world, peer) = connected_keeping();
+    let (mut world, peer) = connected_keeping(|_| {});
     sends_and_resets(&mut world, peer);
     let tag = world.post_send(0, 2, data(0, 100));
     world.run();
@@ -281,7 +282,7 @@ fn a_host_that_sends_learns_of_a_reset_although_data_is_unread() {
 
 #[test]
 fn a_host_whose_sends_wait_learns_of_a_reset_although_data_is_unread() {
-    let (mut world, peer) = connected_keeping();
+    let (mut world, peer) = connected_keeping(|_| {});
     // The peer does not read: in the end its window and the send buffer are full.
     let waiting = (0..10_000).find_map(|_| {
         let tag = world.post_send(0, 2, data(0, 2000));
@@ -293,4 +294,51 @@ fn a_host_whose_sends_wait_learns_of_a_reset_although_data_is_unread() {
     assert_eq!(answers.last(), Some(&over(2, Status::Reset)));
     let first = answers.first().map(|one| (Some(one.tag), one.status));
     assert_eq!(first, Some((waiting, Status::Reset)));
+}
+
+#[test]
+fn data_without_a_buffer_is_reported_whenever_more_arrives() {
+    let (mut world, peer) = connected(World::with(|config| config.reports_unread = true));
+    for count in 1..4 {
+        world.peer_sends(peer, data(100 * u64::from(count - 1), 100));
+        world.run();
+        assert_eq!(
+            world.answers(0),
+            [unread(2, 100 * count, false, Status::Ok)],
+            "{count}"
+        );
+    }
+    world.peer.shutdown(peer);
+    world.run();
+    let last = world.answers(0).pop();
+    assert_eq!(last, Some(unread(2, 300, true, Status::Ok)));
+    let buffer = world.post_receive(0, 2, 200);
+    world.run();
+    assert_eq!(
+        world.answers(0),
+        [
+            received(2, buffer, Status::Ok, 200),
+            unread(2, 100, true, Status::Ok)
+        ]
+    );
+    let buffers = [0, 1].map(|_| world.post_receive(0, 2, 200));
+    world.run();
+    assert_eq!(
+        world.answers(0),
+        [
+            received(2, buffers[0], Status::Ok, 100),
+            received(2, buffers[1], Status::EndOfStream, 0),
+            peer_closed(2),
+        ]
+    );
+}
+
+#[test]
+fn a_reset_behind_unread_data_is_reported_with_it() {
+    let (mut world, peer) = connected_keeping(|config| config.reports_unread = true);
+    sends_and_resets(&mut world, peer);
+    assert_eq!(
+        world.answers(0).last(),
+        Some(&unread(2, 3000, false, Status::Reset))
+    );
 }

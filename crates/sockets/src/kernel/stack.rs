@@ -645,11 +645,7 @@ impl HostStack<Bytes> for KernelStack {
     }
 
     fn unread(&self, conn: ConnId) -> Unread {
-        let ended = Unread {
-            len: 0,
-            ended: true,
-        };
-        self.open(conn).map_or(ended, Socket::unread)
+        self.open(conn).map_or(Unread::GONE, Socket::unread)
     }
 
     fn send(&mut self, conn: ConnId, data: Bytes) -> Result<usize, Gone> {

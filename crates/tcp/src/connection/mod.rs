@@ -566,6 +566,11 @@ impl<P: Payload> Connection<P> {
         self.receive.read(max)
     }
 
+    /// Reports the next data that arrives, even if what was reported is not read yet.
+    pub(crate) fn report_more(&mut self) {
+        self.marks.remove(Marks::READABLE_TOLD);
+    }
+
     /// Returns received data without taking it.
     pub(crate) fn peek(&self, skip: usize, max: usize) -> Option<P> {
         self.receive.peek(skip, max)

@@ -397,6 +397,12 @@ impl<P: Payload> Stack<P> {
         self.conn(id).peek(skip, max)
     }
 
+    /// Reports the next data that arrives, even if the data that was reported before is not read yet. By default, [`Event::Readable`] is
+    /// not repeated until something is read.
+    pub fn report_more(&mut self, id: ConnId) {
+        self.connections[id.0 as usize].report_more();
+    }
+
     /// Acknowledges received data now, and the next segments at once (TCP_QUICKACK).
     pub fn quick_ack(&mut self, id: ConnId) {
         let conn = &mut self.connections[id.0 as usize];
