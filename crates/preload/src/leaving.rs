@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Gives the connection behind a descriptor back to the kernel, if this library handles it. Returns `false` if the kernel does not have the
-/// connection in time.
+/// connection in time, or if the connection has failed on the adapter: it stays there with the data that can still be read.
 pub fn leave(fd: c_int, why: Reason, about: impl Display) -> bool {
-    match table::socket(fd).filter(|_| table::is_claimed()) {
-        Some(socket) if socket.stream().is_some() => {
-            why.count(about);
-            leave_all(&[Arc::clone(&socket)])
-        }
-        _ => true,
-    }
+    let socket = table::socket(fd).filter(|_| table::is_claimed());
+    let Some((socket, stream)) = socket.as_ref().and_then(|it| Some((it, it.stream()?))) else {
+        return true;
+    };
+    why.count(about);
+    let has_failed = stream.is_away() && stream.readiness().failed;
+    !has_failed && leave_all(&[Arc::clone(socket)])
 }
 
 /// Gives back all connections with a descriptor that `include` selects.

@@ -188,7 +188,9 @@ pub unsafe fn is_refused(
         libc::TCP_WINDOW_CLAMP => (unsafe { number(value, len) }) == Some(0),
         _ => false,
     };
-    level == libc::IPPROTO_TCP && is_it && socket.stream().is_some_and(TcpStream::is_away)
+    // The kernel refuses them until the connection is closed.
+    let is_open = |stream: &TcpStream| stream.is_away() && !stream.readiness().failed;
+    level == libc::IPPROTO_TCP && is_it && socket.stream().is_some_and(is_open)
 }
 
 /// Reports whether setsockopt(2) changes something that only the kernel does.

@@ -113,7 +113,10 @@ pub const DOCUMENTED: &[Documented] = &[
             };
             let is_over = found.call == "end" && found.here.contains("HUP");
             let is_untold = is_over && without_error(&found.here) == without_error(&found.kernel);
-            found.way == Way::Moves && (by_send || by_peer || is_untold)
+            // What the kernel's reset has discarded arrives.
+            let arrives = found.call == "end" && found.here.ends_with("all sent arrived");
+            let is_lost = found.kernel.ends_with("and the end");
+            found.way == Way::Moves && (by_send || by_peer || is_untold || arrives && is_lost)
         },
         words: "nor has a reset, as it has on the kernel's loopback",
     },

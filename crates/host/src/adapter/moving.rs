@@ -96,7 +96,8 @@ impl<P: Inline> OsLayer<P> {
     pub fn export(&mut self, now: Time, socket: SocketId) -> bool {
         self.now = now;
         let can_move = self.known(socket).is_some_and(|entry| {
-            let is_open = entry.phase == Phase::Open && !entry.unknown && entry.error.is_none();
+            let is_open =
+                entry.phase == Phase::Open && !entry.unknown && entry.why_failed().is_none();
             is_open && !entry.exporting
         });
         if can_move {
