@@ -233,7 +233,7 @@ impl<F> Process<F> {
         adapter: &mut Adapter<P>,
         stack: &mut Stack<P>,
     ) {
-        pass_events(now, adapter, stack);
+        adapter.handle_events(now, stack);
         if stack.may_transmit() {
             self.dispatch.handle_output();
         }
@@ -309,7 +309,7 @@ impl<F> Process<F> {
             let Some((work, may_output)) = self.run(now, piece, adapter, lower, links)? else {
                 continue;
             };
-            pass_events(now, adapter, lower.stack());
+            adapter.handle_events(now, lower.stack());
             if may_output && lower.stack().may_transmit() {
                 self.dispatch.handle_output();
             }
@@ -502,12 +502,4 @@ fn free_packet<W: Lower>(
 ) {
     adapter.free_packet(W::packet_bytes(packet));
     adapter.settle_memory(now, lower.stack());
-}
-
-/// Passes TCP's events to the adapter.
-#[inline]
-fn pass_events<P: Payload + Inline>(now: Time, adapter: &mut Adapter<P>, stack: &mut Stack<P>) {
-    while let Some((conn, event)) = stack.poll_event() {
-        adapter.handle_event(now, stack, conn, &event);
-    }
 }

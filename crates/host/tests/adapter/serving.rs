@@ -126,10 +126,7 @@ impl Service {
     }
 
     fn work(&mut self) -> bool {
-        while let Some((conn, event)) = self.stack.poll_event() {
-            self.adapter
-                .handle_event(self.now, &mut self.stack, conn, &event);
-        }
+        self.adapter.handle_events(self.now, &mut self.stack);
         let adapter = pump(
             self.now,
             &mut self.adapter,

@@ -196,10 +196,7 @@ impl AdapterSide {
         }
         self.adapter.control_load(now, 0, None);
         loop {
-            while let Some((conn, event)) = self.host.stack_mut().poll_event() {
-                let stack = self.host.stack_mut();
-                self.adapter.handle_event(now, stack, conn, &event);
-            }
+            self.adapter.handle_events(now, self.host.stack_mut());
             let mut frame = Vec::new();
             if !self.host.poll_frame(now, &mut frame) {
                 break;

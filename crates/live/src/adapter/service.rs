@@ -383,10 +383,7 @@ impl AdapterService {
 
     /// Does all pending work at once.
     fn do_all(&mut self, now: Time, host: &mut Host) {
-        let stack = host.stack_mut();
-        while let Some((conn, event)) = stack.poll_event() {
-            self.adapter.handle_event(now, stack, conn, &event);
-        }
+        self.adapter.handle_events(now, host.stack_mut());
         self.pass_packets(now, host);
         let stack = host.stack_mut();
         if self.poll_timeout().is_some_and(|due| due <= now) {

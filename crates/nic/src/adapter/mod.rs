@@ -373,7 +373,20 @@ impl<P: Payload + Inline> Adapter<P> {
         result
     }
 
+    /// Processes all events of a stack that has no other user. Returns whether there were any.
+    #[inline]
+    pub fn handle_events(&mut self, now: Time, stack: &mut Stack<P>) -> bool {
+        let mut any = false;
+        while let Some((conn, event)) = stack.poll_event() {
+            any = true;
+            let known = self.handle_event(now, stack, conn, &event);
+            debug_assert!(known, "all connections are sockets");
+        }
+        any
+    }
+
     /// Processes an event of the stack. Returns false if the event does not concern the adapter.
+    #[inline(never)]
     pub fn handle_event(
         &mut self,
         now: Time,

@@ -278,13 +278,9 @@ impl Machine {
     /// Handles the events of the adapter's TCP and sends its segments.
     fn stack_settles(&mut self) {
         loop {
-            let mut idle = true;
-            while let Some((conn, event)) = self.stack.poll_event() {
-                idle = false;
-                self.adapter_rings = true;
-                self.adapter
-                    .handle_event(self.now, &mut self.stack, conn, &event);
-            }
+            let any = self.adapter.handle_events(self.now, &mut self.stack);
+            self.adapter_rings |= any;
+            let mut idle = !any;
             while let Some((_, segment)) = self.stack.poll_transmit(self.now) {
                 idle = false;
                 self.to_peers.send(self.now, segment);

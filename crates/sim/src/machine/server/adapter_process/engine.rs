@@ -14,7 +14,7 @@ use baton_nic::adapter::{
 use baton_nic::{
     Drop, Governor, LINE_BYTES, Links, Lower, Meter, Owner, Process, Task, Transmit, Work,
 };
-use baton_tcp::{ConnId, Event, Segment, Stack};
+use baton_tcp::{Segment, Stack};
 use baton_wire::{Span, Symbolic, Time};
 use std::collections::VecDeque;
 
@@ -389,11 +389,11 @@ impl Engine {
         }
         running.handle_timeouts(now);
         adapter.handle_timeouts(now, running.stack());
-        handle_events(now, adapter, running.stack());
+        adapter.handle_events(now, running.stack());
         while pump(now, adapter, running.stack(), session, link)?
             | running.send_for_host(now, adapter, None)
         {
-            handle_events(now, adapter, running.stack());
+            adapter.handle_events(now, running.stack());
         }
         while running.transmit_one(now) {}
         charge_link(link.take_adapter_tally(), nic);
@@ -412,25 +412,6 @@ impl Engine {
         nic.meter.run_many(Task::Restore, exports as u32);
         self.moved = moved;
     }
-}
-
-#[inline]
-fn handle_events(now: Time, adapter: &mut Adapter<LinkData>, stack: &mut Stack<LinkData>) {
-    while let Some((conn, event)) = stack.poll_event() {
-        handle_event(now, adapter, stack, conn, &event);
-    }
-}
-
-#[inline(never)]
-fn handle_event(
-    now: Time,
-    adapter: &mut Adapter<LinkData>,
-    stack: &mut Stack<LinkData>,
-    conn: ConnId,
-    event: &Event,
-) {
-    let known = adapter.handle_event(now, stack, conn, event);
-    debug_assert!(known, "all connections are sockets");
 }
 
 /// Charges the operations on the link.
