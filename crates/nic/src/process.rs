@@ -66,7 +66,13 @@ pub trait Lower {
     }
 
     /// Sends the packets that hosts want to send, and takes in those that they forward. The hosts' requests arrived at `since`, if known.
-    fn take_packets(&mut self, now: Time, adapter: &mut Adapter<Self::Data>, since: Option<Time>);
+    /// Returns whether there were any packets.
+    fn take_packets(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<Self::Data>,
+        since: Option<Time>,
+    ) -> bool;
 
     /// Returns how many more segments may be sent.
     fn room(&self) -> usize {

@@ -104,8 +104,13 @@ impl Lower for Below<'_> {
         };
     }
 
-    fn take_packets(&mut self, now: Time, adapter: &mut Adapter<Bytes>, _since: Option<Time>) {
-        take_packets(now, self.host, adapter);
+    fn take_packets(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<Bytes>,
+        _since: Option<Time>,
+    ) -> bool {
+        take_packets(now, self.host, adapter)
     }
 
     fn room(&self) -> usize {

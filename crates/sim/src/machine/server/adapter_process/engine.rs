@@ -119,8 +119,36 @@ impl Lower for Running<'_> {
         self.taps.lost(now, packet.src, reason.name());
     }
 
-    fn take_packets(&mut self, now: Time, adapter: &mut Adapter<LinkData>, since: Option<Time>) {
-        self.send_for_host(now, adapter, since);
+    fn take_packets(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<LinkData>,
+        since: Option<Time>,
+    ) -> bool {
+        let mut any = false;
+        while let Some(HostPacket { parts, to_wire }) = adapter.poll_packet() {
+            any = true;
+            let mut parts = parts.into_iter();
+            let Some(LinkData::Packet(packet)) = parts.next() else {
+                debug_assert!(false, "a packet socket receives only packets");
+                continue;
+            };
+            if to_wire {
+                self.nic.meter.run(Task::HostSend);
+                let mut segment = data::to_wire(&packet);
+                for part in parts {
+                    self.charge_part(&part);
+                    segment.payload.extend(part.content());
+                }
+                self.tcp.outgoing.push(Outgoing {
+                    segment,
+                    host_since: Some(since.unwrap_or(now)),
+                });
+            } else {
+                self.sort_out(now, adapter, (now, packet));
+            }
+        }
+        any
     }
 
     fn transmit(&mut self, now: Time, most: usize) -> usize {
@@ -183,40 +211,6 @@ impl Running<'_> {
         }
         self.nic.meter.run(Task::Receive);
         self.tcp.stack.handle_segment(now, packet.into_segment());
-    }
-
-    /// Sends packets of the host, which arrived at `since` or just now; packets that the host forwards go to TCP. Returns true if there was
-    /// a packet.
-    fn send_for_host(
-        &mut self,
-        now: Time,
-        adapter: &mut Adapter<LinkData>,
-        since: Option<Time>,
-    ) -> bool {
-        let mut any = false;
-        while let Some(HostPacket { parts, to_wire }) = adapter.poll_packet() {
-            any = true;
-            let mut parts = parts.into_iter();
-            let Some(LinkData::Packet(packet)) = parts.next() else {
-                debug_assert!(false, "a packet socket receives only packets");
-                continue;
-            };
-            if to_wire {
-                self.nic.meter.run(Task::HostSend);
-                let mut segment = data::to_wire(&packet);
-                for part in parts {
-                    self.charge_part(&part);
-                    segment.payload.extend(part.content());
-                }
-                self.tcp.outgoing.push(Outgoing {
-                    segment,
-                    host_since: Some(since.unwrap_or(now)),
-                });
-            } else {
-                self.sort_out(now, adapter, (now, packet));
-            }
-        }
-        any
     }
 
     /// Sends a segment of TCP. Returns false if there is none.
@@ -391,7 +385,7 @@ impl Engine {
         adapter.handle_timeouts(now, running.stack());
         adapter.handle_events(now, running.stack());
         while pump(now, adapter, running.stack(), session, link)?
-            | running.send_for_host(now, adapter, None)
+            | running.take_packets(now, adapter, None)
         {
             adapter.handle_events(now, running.stack());
         }
