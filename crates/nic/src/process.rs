@@ -249,17 +249,13 @@ impl<F> Process<F> {
     ///
     /// # Errors
     /// The application has left or has violated the protocol.
-    pub fn take_requests<P, L>(
+    pub fn take_requests<P: Payload + Inline>(
         &mut self,
         now: Time,
         adapter: &Adapter<P>,
         session: SessionId,
-        link: &mut L,
-    ) -> Result<(), LinkError>
-    where
-        P: Payload + Inline,
-        L: AdapterLink<Data = P>,
-    {
+        link: &mut impl AdapterLink<Data = P>,
+    ) -> Result<(), LinkError> {
         self.dispatch.take_requests(now, adapter, session, link)
     }
 
@@ -267,17 +263,13 @@ impl<F> Process<F> {
     ///
     /// # Errors
     /// The application has left or has violated the protocol.
-    pub fn look_at<P, L>(
+    pub fn look_at<P: Payload + Inline>(
         &mut self,
         now: Time,
         adapter: &mut Adapter<P>,
         session: SessionId,
-        link: &mut L,
-    ) -> Result<bool, LinkError>
-    where
-        P: Payload + Inline,
-        L: AdapterLink<Data = P>,
-    {
+        link: &mut impl AdapterLink<Data = P>,
+    ) -> Result<bool, LinkError> {
         self.has_moved(session);
         self.dispatch.take_requests(now, adapter, session, link)?;
         self.dispatch.end_piece(now, adapter, session, link)

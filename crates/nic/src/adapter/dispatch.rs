@@ -240,35 +240,27 @@ impl<F> Dispatch<F> {
     ///
     /// # Errors
     /// Fails if the application has gone or violated the protocol.
-    pub fn take_requests<P, L>(
+    pub fn take_requests<P: Payload + Inline>(
         &mut self,
         now: Time,
         adapter: &Adapter<P>,
         session: SessionId,
-        link: &mut L,
-    ) -> Result<(), LinkError>
-    where
-        P: Payload + Inline,
-        L: AdapterLink<Data = P>,
-    {
+        link: &mut impl AdapterLink<Data = P>,
+    ) -> Result<(), LinkError> {
         let mut taken = std::mem::take(&mut self.entry);
         let result = self.take_all(now, adapter, session, link, &mut taken);
         self.entry = taken;
         result
     }
 
-    fn take_all<P, L>(
+    fn take_all<P: Payload + Inline>(
         &mut self,
         now: Time,
         adapter: &Adapter<P>,
         session: SessionId,
-        link: &mut L,
+        link: &mut impl AdapterLink<Data = P>,
         taken: &mut Vec<Descriptor>,
-    ) -> Result<(), LinkError>
-    where
-        P: Payload + Inline,
-        L: AdapterLink<Data = P>,
-    {
+    ) -> Result<(), LinkError> {
         let is_its = |requests: &Requests| requests.session == session;
         let Some(requests) = one_of(&mut self.requests, is_its) else {
             return Ok(());
@@ -398,17 +390,13 @@ impl<F> Dispatch<F> {
     ///
     /// # Errors
     /// Fails if the application has gone or violated the protocol.
-    pub fn finish_transfer<P, L>(
+    pub fn finish_transfer<P: Payload + Inline>(
         &mut self,
         now: Time,
         adapter: &mut Adapter<P>,
         stack: &mut Stack<P>,
-        link: &mut L,
-    ) -> Result<Option<Transferred>, LinkError>
-    where
-        P: Payload + Inline,
-        L: AdapterLink<Data = P>,
-    {
+        link: &mut impl AdapterLink<Data = P>,
+    ) -> Result<Option<Transferred>, LinkError> {
         let session = self.session;
         let Some(requests) = self.requests_of(session) else {
             return Ok(None);
@@ -427,17 +415,13 @@ impl<F> Dispatch<F> {
     ///
     /// # Errors
     /// Fails if the application has gone or violated the protocol.
-    pub fn end_piece<P, L>(
+    pub fn end_piece<P: Payload + Inline>(
         &mut self,
         now: Time,
         adapter: &mut Adapter<P>,
         session: SessionId,
-        link: &mut L,
-    ) -> Result<bool, LinkError>
-    where
-        P: Payload + Inline,
-        L: AdapterLink<Data = P>,
-    {
+        link: &mut impl AdapterLink<Data = P>,
+    ) -> Result<bool, LinkError> {
         let (stamp, owner) = (self.current, self.owner);
         let count = begin_transfers(now, adapter, session, link)?;
         if count > 0

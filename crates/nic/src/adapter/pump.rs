@@ -17,17 +17,13 @@ const MOST_ROUNDS: usize = 4;
 ///
 /// # Errors
 /// Fails if the application has gone or violated the protocol. The caller must then [detach](Adapter::detach) the application.
-pub fn pump<P, L>(
+pub fn pump<P: Payload + Inline>(
     now: Time,
     adapter: &mut Adapter<P>,
     stack: &mut Stack<P>,
     session: SessionId,
-    link: &mut L,
-) -> Result<bool, LinkError>
-where
-    P: Payload + Inline,
-    L: AdapterLink<Data = P>,
-{
+    link: &mut impl AdapterLink<Data = P>,
+) -> Result<bool, LinkError> {
     adapter.handle_session_timeouts(now, stack, session);
     let mut did = false;
     for _ in 0..MOST_ROUNDS {
@@ -42,17 +38,13 @@ where
 }
 
 /// Processes completed transfers and starts requested ones.
-fn move_transfers<P, L>(
+fn move_transfers<P: Payload + Inline>(
     now: Time,
     adapter: &mut Adapter<P>,
     stack: &mut Stack<P>,
     session: SessionId,
-    link: &mut L,
-) -> Result<bool, LinkError>
-where
-    P: Payload + Inline,
-    L: AdapterLink<Data = P>,
-{
+    link: &mut impl AdapterLink<Data = P>,
+) -> Result<bool, LinkError> {
     let mut did = begin_transfers(now, adapter, session, link)? > 0;
     while finish_transfer(now, adapter, stack, session, link)? {
         did = true;
@@ -62,16 +54,12 @@ where
 
 /// Starts the requested transfers. Returns how many there were.
 #[inline]
-pub(super) fn begin_transfers<P, L>(
+pub(super) fn begin_transfers<P: Payload + Inline>(
     now: Time,
     adapter: &mut Adapter<P>,
     session: SessionId,
-    link: &mut L,
-) -> Result<usize, LinkError>
-where
-    P: Payload + Inline,
-    L: AdapterLink<Data = P>,
-{
+    link: &mut impl AdapterLink<Data = P>,
+) -> Result<usize, LinkError> {
     let mut begun = 0;
     while let Some(request) = adapter.poll_dma(session) {
         begun += 1;
@@ -84,17 +72,13 @@ where
 }
 
 /// Processes one completed transfer. Returns false if there is none.
-pub(super) fn finish_transfer<P, L>(
+pub(super) fn finish_transfer<P: Payload + Inline>(
     now: Time,
     adapter: &mut Adapter<P>,
     stack: &mut Stack<P>,
     session: SessionId,
-    link: &mut L,
-) -> Result<bool, LinkError>
-where
-    P: Payload + Inline,
-    L: AdapterLink<Data = P>,
-{
+    link: &mut impl AdapterLink<Data = P>,
+) -> Result<bool, LinkError> {
     let Some(dma) = link.poll_dma(now)? else {
         return Ok(false);
     };
@@ -103,17 +87,13 @@ where
 }
 
 /// Takes as many requests as can be answered.
-fn take_requests<P, L>(
+fn take_requests<P: Payload + Inline>(
     now: Time,
     adapter: &mut Adapter<P>,
     stack: &mut Stack<P>,
     session: SessionId,
-    link: &mut L,
-) -> Result<bool, LinkError>
-where
-    P: Payload + Inline,
-    L: AdapterLink<Data = P>,
-{
+    link: &mut impl AdapterLink<Data = P>,
+) -> Result<bool, LinkError> {
     let room = adapter.room_for_requests(session);
     if room == 0 {
         return Ok(false);
@@ -131,16 +111,12 @@ where
 
 /// Sends the due responses to the host.
 #[inline]
-pub(super) fn put_responses<P, L>(
+pub(super) fn put_responses<P: Payload + Inline>(
     now: Time,
     adapter: &mut Adapter<P>,
     session: SessionId,
-    link: &mut L,
-) -> Result<bool, LinkError>
-where
-    P: Payload + Inline,
-    L: AdapterLink<Data = P>,
-{
+    link: &mut impl AdapterLink<Data = P>,
+) -> Result<bool, LinkError> {
     let mut did = false;
     while !adapter.is_silent(session) {
         let (transfer, is_awaited) = adapter.next_transfer(now, session);
