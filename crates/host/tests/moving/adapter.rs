@@ -165,7 +165,7 @@ impl AdapterSide {
         };
         let mut links = OnlyLink(self.session, &mut self.end);
         let adapter = &mut self.adapter;
-        let did = work(now, process, adapter, &mut below, &mut links, MOST_PIECES);
+        let did = work(now, process, adapter, &mut below, &mut links);
         did.expect("the host obeys the protocol");
         process.check();
     }

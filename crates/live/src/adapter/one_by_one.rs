@@ -40,8 +40,8 @@ pub fn look(
     }
 }
 
-/// Does pieces of work in the scheduler's order until none is left, `most` are done, or no further frame may be sent. Returns whether it
-/// did anything.
+/// Does pieces of work in the scheduler's order until none is left or no further frame may be sent, at most as many as frames may be sent.
+/// Returns whether it did anything.
 ///
 /// # Errors
 /// An application, which is returned too, has left or violated the protocol. There may be more to do.
@@ -51,8 +51,8 @@ pub fn work(
     adapter: &mut Adapter<Bytes>,
     below: &mut Below<'_>,
     links: &mut impl Links<Bytes>,
-    most: usize,
 ) -> Result<bool, (SessionId, LinkError)> {
+    let most = below.room;
     let mut did = below.send_packets(now) > 0;
     for _ in 0..most {
         match process.do_piece(now, adapter, below, links)? {

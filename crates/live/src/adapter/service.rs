@@ -660,7 +660,7 @@ impl AdapterService {
         };
         let adapter = &mut self.adapter;
         let mut links = ApplicationLinks(&mut self.applications);
-        match one_by_one::work(now, process, adapter, &mut below, &mut links, most) {
+        match one_by_one::work(now, process, adapter, &mut below, &mut links) {
             Ok(did) => self.busy |= did,
             Err((session, error)) => self.part_with(now, host.stack_mut(), session, &error),
         }

@@ -225,14 +225,7 @@ impl Desk {
             end: &mut |_| sent += 1,
         };
         let (process, adapter) = (&mut self.process, &mut self.adapter);
-        let did = work(
-            Time::ZERO,
-            process,
-            adapter,
-            &mut below,
-            &mut self.apps,
-            most,
-        );
+        let did = work(Time::ZERO, process, adapter, &mut below, &mut self.apps);
         did.expect("they keep the rules");
         self.process.check();
         self.adapter.check();
