@@ -60,7 +60,7 @@ pub trait Application {
 }
 
 /// Passes received frames to a host, and runs its timers if they are due.
-pub(crate) fn take_in(now: Time, host: &mut Host, frames: Drain<'_, Bytes>) {
+fn take_in(now: Time, host: &mut Host, frames: Drain<'_, Bytes>) {
     host.handle_frames(now, frames);
     if host.poll_timeout().is_some_and(|due| due <= now) {
         host.handle_timeouts(now);

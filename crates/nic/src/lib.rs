@@ -5,7 +5,7 @@
 //! | to find | look in |
 //! |---|---|
 //! | requests of hosts, and sockets on the adapter | [`adapter`]; a file for each request, such as `src/adapter/import.rs` |
-//! | one piece of work at a time, as the firmware of the papers works | [`Process`] |
+//! | the order of an adapter's work: one piece at a time, as the firmware of the papers works, or all at once | [`Process`] |
 //! | bounded queues of waiting work | [`QueueLengths`], `src/queues.rs` |
 //! | which piece of work is next | [`Schedule`], `src/scheduler.rs` |
 //! | how many connections the NIC takes | [`Governor`], [`LoadState`], `src/load_control.rs` |

@@ -1,10 +1,13 @@
 //! The process of an adapter: the order in which one processor does the adapter's work, on a simulated NIC and live.
 
-use crate::adapter::{Adapter, Dispatch, Piece, Ready, SessionId, Transferred};
-use crate::{Config, Drop, Drops, QueueLengths, Schedule, Task};
+use crate::adapter::{Adapter, Dispatch, Piece, Ready, SessionId, Transferred, pump};
+use crate::{Config, Drop, Drops, QueueLengths, Schedule, Scheduler, Task};
 use baton_bus::link::{AdapterLink, Inline, LinkError};
 use baton_tcp::Stack;
 use baton_wire::{Payload, Span, Time};
+
+/// Maximum number of received packets that are processed at once.
+const MOST_FRAMES: usize = 64;
 
 /// Access to the links of the applications that an adapter serves.
 pub trait Links<P> {
@@ -21,6 +24,18 @@ pub trait Links<P> {
             requests: answers,
             is_over: true,
         }
+    }
+
+    /// Returns whether requests may wait on the link of an application.
+    fn has_requests(&self, session: SessionId) -> bool {
+        let _ = session;
+        true
+    }
+
+    /// Returns whether an application has promised to ring before the next change on its link, and has not rung.
+    fn is_asleep(&self, session: SessionId) -> bool {
+        let _ = session;
+        false
     }
 }
 
@@ -52,6 +67,18 @@ pub trait Lower {
     fn look_up(&mut self, now: Time, adapter: &Adapter<Self::Data>, packet: &Self::Packet)
     -> Owner;
 
+    /// Notices the packets that have arrived without waiting in the process, and passes those that no connection here claims to their hosts.
+    /// Called only if all work is done at once. Returns Qlen, in which `waiting` packets in the process count, if load control is to run.
+    fn arrived(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<Self::Data>,
+        waiting: u32,
+    ) -> Option<u32> {
+        let _ = now;
+        adapter.passes_packets().then_some(waiting)
+    }
+
     /// Passes a received packet to TCP, or to its host if no connection here claims it.
     fn take_in(&mut self, now: Time, adapter: &mut Adapter<Self::Data>, packet: Self::Packet);
 
@@ -81,6 +108,9 @@ pub trait Lower {
 
     /// Sends at most `most` segments of TCP. Returns how many there were.
     fn transmit(&mut self, now: Time, most: usize) -> usize;
+
+    /// Returns when the next timer of TCP or IP is due.
+    fn poll_timeout(&mut self) -> Option<Time>;
 
     /// Runs the due timers of TCP and IP. Returns the number of TCP timers.
     fn handle_timeouts(&mut self, now: Time) -> u32;
@@ -116,17 +146,22 @@ pub enum Work {
     },
     /// On timers.
     Timers,
+    /// On everything that was pending.
+    All,
 }
 
-/// An adapter's work, one piece at a time: one frame, one request, a few segments ([`Dispatch`]), in the order of the firmware of the handoff
-/// papers or of any other [`Schedule`]. `F` is a received packet.
+/// An adapter's work, in one of two ways. One by one: one frame, one request, a few segments ([`Dispatch`]), in the order of the firmware of
+/// the handoff papers or of any other [`Schedule`]. All at once: all pending work is one piece, as in the batching paper; only received
+/// packets wait here, everything else on the links. `F` is a received packet.
 ///
-/// Order of calls: [`Process::receive`] when a frame has arrived, [`Process::handle_timers`] when timers are due, and [`Process::look_at`]
-/// for each link on which something may have happened; then [`Process::do_piece`], again and again.
+/// Order of calls: [`Process::receive`] when a frame has arrived, and [`Process::look`] when anything else may have happened; then
+/// [`Process::do_piece`], again and again. A caller that knows what has happened calls [`Process::handle_timers`] or
+/// [`Process::take_requests`] instead of [`Process::look`].
 #[derive(Debug)]
 pub struct Process<F> {
     dispatch: Dispatch<F>,
     attached: Vec<SessionId>,
+    does_all: bool,
     /// Maximum number of segments that TCP sends in one piece of work.
     burst: usize,
     /// Cnum when load control last ran.
@@ -138,11 +173,13 @@ pub struct Process<F> {
 }
 
 impl<F> Process<F> {
-    /// Creates a process without applications. Uses the scheduler, the queue lengths and the segment burst of `config`.
+    /// Creates a process that does one piece of work at a time, without applications. Uses the scheduler, the queue lengths and the segment
+    /// burst of `config`.
     pub fn new(config: &Config) -> Self {
         Self {
             dispatch: Dispatch::new(config),
             attached: Vec::new(),
+            does_all: false,
             burst: config.transmit_burst_segments.max(1) as usize,
             imported: 0,
             exported: 0,
@@ -150,7 +187,25 @@ impl<F> Process<F> {
         }
     }
 
+    /// Creates a process that does all pending work at once, without applications.
+    pub fn all_at_once() -> Self {
+        let config = Config {
+            scheduler: Scheduler::Fcfs,
+            arrival_queue_packets: u32::MAX,
+            ..Config::default()
+        };
+        Self {
+            does_all: true,
+            ..Self::new(&config)
+        }
+    }
+
     // --- getters ---
+
+    /// Returns whether all pending work is done at once.
+    pub fn does_all(&self) -> bool {
+        self.does_all
+    }
 
     /// Returns the counts of dropped packets.
     pub fn drops(&self) -> &Drops {
@@ -178,8 +233,20 @@ impl<F> Process<F> {
         adapter: &Adapter<P>,
         links: &impl Links<P>,
     ) -> bool {
-        self.dispatch
-            .has_work(|session| readiness(&self.moving, adapter, links, session))
+        match self.does_all {
+            true => self.dispatch.qlen() > 0 || self.is_asked(adapter, links),
+            false => {
+                (self.dispatch).has_work(|session| readiness(&self.moving, adapter, links, session))
+            }
+        }
+    }
+
+    /// Returns whether the link of an application may have a completed transfer, or a request that can be answered.
+    fn is_asked<P: Payload + Inline>(&self, adapter: &Adapter<P>, links: &impl Links<P>) -> bool {
+        self.attached.iter().any(|&session| {
+            let may_answer = || adapter.room_for_requests(session) > 0;
+            links.ready(session, 0).is_over || links.has_requests(session) && may_answer()
+        })
     }
 
     /// Asserts the invariants.
@@ -227,25 +294,14 @@ impl<F> Process<F> {
         self.dispatch.handle_frame(packet)
     }
 
-    /// Records that timers of TCP, of the adapter or of pending responses are due.
+    /// Records that timers of TCP, of the adapter or of pending responses are due. If all work is done at once, it includes them anyway.
     pub fn handle_timers(&mut self) {
-        self.dispatch.handle_timers();
-    }
-
-    /// Passes TCP's events since the last piece of work to the adapter, and notices output of TCP.
-    pub fn handle_events<P: Payload + Inline>(
-        &mut self,
-        now: Time,
-        adapter: &mut Adapter<P>,
-        stack: &mut Stack<P>,
-    ) {
-        adapter.handle_events(now, stack);
-        if stack.may_transmit() {
-            self.dispatch.handle_output();
+        if !self.does_all {
+            self.dispatch.handle_timers();
         }
     }
 
-    /// Takes the requests from an application's link while there is space for them.
+    /// Takes the requests from an application's link while there is space for them. If all work is done at once, they wait on the link.
     ///
     /// # Errors
     /// The application has left or has violated the protocol.
@@ -256,14 +312,70 @@ impl<F> Process<F> {
         session: SessionId,
         link: &mut impl AdapterLink<Data = P>,
     ) -> Result<(), LinkError> {
-        self.dispatch.take_requests(now, adapter, session, link)
+        match self.does_all {
+            true => Ok(()),
+            false => self.dispatch.take_requests(now, adapter, session, link),
+        }
+    }
+
+    /// Looks for what has happened since the last piece of work: events and output of TCP, due timers, and requests and completed transfers
+    /// on the links. If all work is done at once, does all that is pending, up to a limit for each application, and leaves only TCP's output
+    /// to the caller. Returns whether there was anything on the links.
+    ///
+    /// # Errors
+    /// An application, which is returned too, has left or violated the protocol. There may be more to find.
+    pub fn look<W, L>(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<W::Data>,
+        lower: &mut W,
+        links: &mut L,
+    ) -> Result<bool, (SessionId, LinkError)>
+    where
+        W: Lower<Packet = F>,
+        L: Links<W::Data>,
+    {
+        if self.does_all {
+            return self.do_all(now, adapter, lower, links, 1);
+        }
+        adapter.handle_events(now, lower.stack());
+        if lower.stack().may_transmit() {
+            self.dispatch.handle_output();
+        }
+        if is_due(now, lower.poll_timeout()) || is_due(now, adapter.poll_timeout()) {
+            self.dispatch.handle_timers();
+        }
+        self.look_at_links(now, adapter, lower.stack(), links)
+    }
+
+    /// Looks at each link on which something may have happened. Returns whether there was anything.
+    fn look_at_links<P: Payload + Inline>(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<P>,
+        stack: &mut Stack<P>,
+        links: &mut impl Links<P>,
+    ) -> Result<bool, (SessionId, LinkError)> {
+        let mut any = false;
+        for index in 0..self.attached.len() {
+            let session = self.attached[index];
+            if links.is_asleep(session) && !adapter.has_work(session) {
+                continue;
+            }
+            let Some(link) = links.link(session) else {
+                continue;
+            };
+            let looked = match self.does_all {
+                true => pump(now, adapter, stack, session, link),
+                false => self.look_at(now, adapter, session, link),
+            };
+            any |= looked.map_err(|error| (session, error))?;
+        }
+        Ok(any)
     }
 
     /// Takes the requests from an application's link, and puts responses there that waited for space. Returns whether it did the latter.
-    ///
-    /// # Errors
-    /// The application has left or has violated the protocol.
-    pub fn look_at<P: Payload + Inline>(
+    fn look_at<P: Payload + Inline>(
         &mut self,
         now: Time,
         adapter: &mut Adapter<P>,
@@ -283,7 +395,8 @@ impl<F> Process<F> {
     // --- work ---
 
     /// Does the piece of work that the scheduler chooses, passes TCP's events to the adapter, and its answers to the applications. Pieces
-    /// that turn out to be empty do not count. Returns `None` if there is no work.
+    /// that turn out to be empty do not count. Returns `None` if there is no work. If all work is done at once, the piece is all that is
+    /// pending, however little.
     ///
     /// # Errors
     /// An application, which is returned too, has left or violated the protocol. There may be more to do.
@@ -298,6 +411,12 @@ impl<F> Process<F> {
         W: Lower<Packet = F>,
         L: Links<W::Data>,
     {
+        if self.does_all {
+            self.do_all(now, adapter, lower, links, usize::MAX)?;
+            let room = lower.room();
+            lower.transmit(now, room);
+            return Ok(Some(Work::All));
+        }
         while lower.room() > 0 {
             let may_send = lower.stack().may_transmit();
             let ready = |session| readiness(&self.moving, adapter, links, session);
@@ -318,6 +437,53 @@ impl<F> Process<F> {
             return Ok(Some(work));
         }
         Ok(None)
+    }
+
+    /// Does all pending work: processes received packets, runs timers, and looks at the links up to `rounds` times, as long as there is
+    /// anything. Returns whether there was. Load control runs first, while the packets wait.
+    fn do_all<W, L>(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<W::Data>,
+        lower: &mut W,
+        links: &mut L,
+        rounds: usize,
+    ) -> Result<bool, (SessionId, LinkError)>
+    where
+        W: Lower<Packet = F>,
+        L: Links<W::Data>,
+    {
+        if let Some(qlen) = lower.arrived(now, adapter, self.dispatch.qlen()) {
+            adapter.control_load(now, qlen, lower.busy(now));
+        }
+        for _ in 0..MOST_FRAMES {
+            let Some(packet) = self.dispatch.take_frame() else {
+                break;
+            };
+            free_packet::<W>(now, &packet, adapter, lower);
+            if adapter.passes_packets() {
+                lower.ran(Task::Lookup, 1);
+            }
+            lower.take_in(now, adapter, packet);
+        }
+        if is_due(now, lower.poll_timeout()) {
+            lower.handle_timeouts(now);
+        }
+        if is_due(now, adapter.poll_timeout()) {
+            adapter.handle_timeouts(now, lower.stack());
+        }
+        adapter.handle_events(now, lower.stack());
+        let mut did = false;
+        for _ in 0..rounds {
+            let moved = self.look_at_links(now, adapter, lower.stack(), links)?
+                | lower.take_packets(now, adapter, None);
+            if !moved {
+                break;
+            }
+            did = true;
+            adapter.handle_events(now, lower.stack());
+        }
+        Ok(did)
     }
 
     /// Does one piece of work. Returns what it was, and whether TCP may have something to send because of it; `None` if there turned out to
@@ -390,7 +556,10 @@ impl<F> Process<F> {
                 return Ok((sent > 0).then_some((Work::Connections { requests: 0 }, false)));
             }
             Piece::Timers => {
-                let ran = lower.handle_timeouts(now);
+                let ran = match is_due(now, lower.poll_timeout()) {
+                    true => lower.handle_timeouts(now),
+                    false => 0,
+                };
                 adapter.handle_timeouts(now, lower.stack());
                 lower.ran(Task::Timer, ran);
                 Work::Timers
@@ -489,6 +658,11 @@ fn readiness<P: Payload + Inline>(
         is_over: ready.is_over && !moving.contains(&session),
         ..ready
     }
+}
+
+#[inline]
+fn is_due(now: Time, timer: Option<Time>) -> bool {
+    timer.is_some_and(|due| due <= now)
 }
 
 /// Frees the memory of a packet that no longer waits.

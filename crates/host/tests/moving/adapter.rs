@@ -6,9 +6,9 @@ use baton_host::adapter::{OsLayer, OsLayerConfig};
 use baton_host::layer::AdapterEnd;
 use baton_host::{NicCacheConfig, SocketId};
 use baton_inet::Host;
-use baton_live::adapter::{Below, look, work};
-use baton_nic::adapter::{Adapter, AdapterConfig, Ending, OnBoardMemory, SessionId, pump};
-use baton_nic::{Config, Links, Process, QueueLengths, Scheduler};
+use baton_live::adapter::{Below, work};
+use baton_nic::adapter::{Adapter, AdapterConfig, Ending, OnBoardMemory, SessionId};
+use baton_nic::{Config, Links, Lower, Process, QueueLengths, Scheduler};
 use baton_testkit::Random;
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
@@ -55,8 +55,7 @@ pub struct AdapterSide {
     pub adapter: Adapter<Bytes>,
     session: SessionId,
     end: MemoryAdapter<Bytes>,
-    /// State if the adapter does one piece of work at a time; `None` if it does all pending work at once.
-    process: Option<Process<Bytes>>,
+    process: Process<Bytes>,
     pub faults: Faults,
     /// The socket through which the host receives its packets.
     pub packets: SocketId,
@@ -104,10 +103,8 @@ impl AdapterSide {
         let session = adapter.attach().expect("the first session");
         let mut host = host(vec![address(number)], tcp_config(random), random.draw());
         host.pass_unclaimed(true);
-        let mut process = random.percent(50).then(|| process(random));
-        if let Some(process) = &mut process {
-            process.attach(session);
-        }
+        let mut process = process(random);
+        process.attach(session);
         let mut os = OsLayer::new(os_config).expect("the parameters are valid");
         let at = Endpoint::new(address(number), PORT);
         let packets = os.packet_socket(Time::ZERO, at);
@@ -126,83 +123,39 @@ impl AdapterSide {
 
     /// Handles a frame that has arrived.
     pub fn receive(&mut self, now: Time, frame: Bytes) {
-        if let Some(process) = &mut self.process {
-            let bytes = frame.len() as u32;
-            // A dropped frame is counted.
-            let _ = process.receive(now, &mut self.adapter, frame, bytes);
-        } else {
+        if self.process.does_all() {
             self.host.handle_frame(now, frame);
-        }
-    }
-
-    /// Handles the host's requests, or queues them; returns true if there were any.
-    pub fn pump(&mut self, now: Time) -> bool {
-        let (adapter, session, end) = (&mut self.adapter, self.session, &mut self.end);
-        let did = if let Some(process) = &mut self.process {
-            let did = process.look_at(now, adapter, session, end);
-            let waits = process.queue_lengths() != QueueLengths::default();
-            did.map(|did| did || waits)
-        } else {
-            pump(now, adapter, self.host.stack_mut(), session, end)
-        };
-        did.expect("the host obeys the protocol")
-    }
-
-    /// Does some pieces of work.
-    fn work(&mut self, now: Time, mut send: impl FnMut(Bytes)) {
-        let Some(process) = &mut self.process else {
             return;
-        };
-        look(now, process, &mut self.adapter, &mut self.host);
-        let mut end = |frame: &mut Vec<u8>| send(std::mem::take(frame).into());
+        }
+        let bytes = frame.len() as u32;
+        // A dropped frame is counted.
+        let _ = (self.process).receive(now, &mut self.adapter, frame, bytes);
+    }
+
+    /// Does all pending work, or some pieces of it, and passes frames to `send`. Returns true if there may be more.
+    pub fn work(&mut self, now: Time, mut send: impl FnMut(Bytes)) -> bool {
         let mut below = Below {
             host: &mut self.host,
             beside: None,
             quiet: false,
+            arrived: 1,
             room: MOST_PIECES,
             frames: &mut Vec::new(),
-            end: &mut end,
+            end: &mut |frame| send(std::mem::take(frame).into()),
         };
+        let (process, adapter) = (&mut self.process, &mut self.adapter);
         let mut links = OnlyLink(self.session, &mut self.end);
-        let adapter = &mut self.adapter;
-        let did = work(now, process, adapter, &mut below, &mut links);
-        did.expect("the host obeys the protocol");
+        let did = process.look(now, adapter, &mut below, &mut links);
+        let did = did.expect("the host obeys the protocol");
+        if process.does_all() {
+            below.room = usize::MAX;
+            below.transmit(now, usize::MAX);
+            return did;
+        }
+        let worked = work(now, process, adapter, &mut below, &mut links);
+        worked.expect("the host obeys the protocol");
         process.check();
-    }
-
-    /// Delivers packets to their receivers, and passes frames to `send`.
-    pub fn settle(&mut self, now: Time, mut send: impl FnMut(Bytes)) {
-        if self.process.is_some() {
-            return self.work(now, send);
-        }
-        while let Some(packet) = self.adapter.poll_packet() {
-            let to_wire = packet.to_wire;
-            let packet = packet.joined().expect("bytes can be joined");
-            match to_wire {
-                true => self.host.send_packet(packet),
-                false => {
-                    self.host.handle_packet(now, packet);
-                }
-            }
-        }
-        while let Some(unclaimed) = self.host.poll_unclaimed() {
-            let local = unclaimed.flow.local;
-            match self.adapter.host_for(local) {
-                Some(host) => self.adapter.pass(host, unclaimed.packet),
-                None => {
-                    self.host.handle_stray(now, unclaimed.packet);
-                }
-            }
-        }
-        self.adapter.control_load(now, 0, None);
-        loop {
-            self.adapter.handle_events(now, self.host.stack_mut());
-            let mut frame = Vec::new();
-            if !self.host.poll_frame(now, &mut frame) {
-                break;
-            }
-            send(frame.into());
-        }
+        did || process.queue_lengths() != QueueLengths::default()
     }
 
     /// Returns when the adapter next has something to do; `None` once the adapter is lost.
@@ -211,28 +164,21 @@ impl AdapterSide {
         timers.into_iter().flatten().min().filter(|_| !self.is_lost)
     }
 
-    pub fn handle_timeouts(&mut self, now: Time) {
-        if self.process.is_some() {
-            return;
-        }
-        self.host.handle_timeouts(now);
-        self.adapter.handle_timeouts(now, self.host.stack_mut());
-    }
-
     /// Cuts the link, and drops all state of the adapter.
     pub fn lose(&mut self, now: Time) {
         self.is_lost = true;
         self.faults.cut();
         let stack = self.host.stack_mut();
         self.adapter.detach(now, stack, self.session, Ending::Reset);
-        if let Some(process) = &mut self.process {
-            process.detach(self.session);
-        }
+        self.process.detach(self.session);
     }
 }
 
-/// Returns a random scheduler, with queues that may be short.
+/// Returns a process that does all work at once, or one with a random scheduler, with queues that may be short.
 fn process(random: &mut Random) -> Process<Bytes> {
+    if random.percent(50) {
+        return Process::all_at_once();
+    }
     let scheduler = match random.percent(50) {
         true => Scheduler::Fcfs,
         false => Scheduler::HostFirst,

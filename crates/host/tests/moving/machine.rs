@@ -235,7 +235,7 @@ impl Machine {
         let acted = match self.random.below(7) {
             0 => self.frame_to_server(),
             1 => self.frame_to_peers(),
-            2 => self.pump_adapter(number),
+            2 => self.adapter_works(number),
             3 => self.pump_host(number),
             4 => self.server_acts(),
             5 => self.move_something(),
@@ -265,7 +265,7 @@ impl Machine {
             self.host_settles();
         } else {
             side.receive(self.now, frame);
-            self.adapter_settles(number);
+            self.adapter_works(number);
         }
         true
     }
@@ -308,8 +308,7 @@ impl Machine {
         self.host_settles();
         for number in 0..self.adapters.len() {
             if !self.adapters[number].is_lost {
-                self.adapters[number].handle_timeouts(self.now);
-                self.adapter_settles(number);
+                self.adapter_works(number);
             }
         }
     }
@@ -319,24 +318,15 @@ impl Machine {
     fn pump_all(&mut self) -> bool {
         let mut did = false;
         for number in 0..self.adapters.len() {
-            did |= self.pump_adapter(number) | self.pump_host(number);
+            did |= self.adapter_works(number) | self.pump_host(number);
         }
         did
     }
 
-    fn pump_adapter(&mut self, number: usize) -> bool {
-        let side = &mut self.adapters[number];
-        if side.is_lost {
-            return false;
-        }
-        let did = side.pump(self.now);
-        self.adapter_settles(number);
-        did
-    }
-
-    fn adapter_settles(&mut self, number: usize) {
+    fn adapter_works(&mut self, number: usize) -> bool {
         let (now, to_peers) = (self.now, &mut self.to_peers);
-        self.adapters[number].settle(now, |frame| to_peers.send(now, frame));
+        let side = &mut self.adapters[number];
+        !side.is_lost && side.work(now, |frame| to_peers.send(now, frame))
     }
 
     /// Loses one of the adapters; the others continue.

@@ -75,6 +75,11 @@ impl Links<Bytes> for ApplicationLinks<'_> {
         application.asleep = false;
         Some(&mut application.link)
     }
+
+    fn is_asleep(&self, session: SessionId) -> bool {
+        let application = self.0.get(session.0 as usize);
+        matches!(application, Some(Some(application)) if application.asleep)
+    }
 }
 
 impl Attached {

@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 impl AdapterService {
     /// Adds the lengths of the queues and the counts of drops, if there are queues.
     fn add_queues(&self, counters: &mut BTreeMap<String, u64>) {
-        let Some(process) = &self.process else {
+        let process = &self.process;
+        if process.does_all() {
             return;
-        };
+        }
         let drops = Drops {
             memory: self.adapter().packets_without_memory(),
             ..process.drops().clone()

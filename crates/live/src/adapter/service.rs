@@ -1,26 +1,25 @@
 //! The service that runs on the engine: an adapter for applications in other processes.
 
 use super::application::{ApplicationLinks, Attached};
+use super::below::{Below, work};
 use super::beside::Beside;
 use super::config::AdapterServiceConfig;
 use super::cutoff::CutOffs;
 use super::listeners::Listeners;
 use super::notice::Notice;
-use super::one_by_one::{self, Below};
-use super::passing;
 use super::timeline::AdapterTimeline;
 use super::wakeups::Wakeups;
 use crate::capture::flow_of;
 use crate::clock::Clock;
 use crate::ending::{End, Stop};
-use crate::engine::{Application, take_in};
+use crate::engine::Application;
 use crate::error::LiveError;
 use crate::throttle::Throttle;
 use baton_bus::link::LinkError;
 use baton_bus::{Batching, BatchingRule};
 use baton_inet::Host;
 use baton_iolib::{AnyAdapterLink, Lines};
-use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId};
 use baton_nic::{Config, Governor, Process, Schedule};
 use baton_tcp::Stack;
 use baton_timeline::Way;
@@ -72,8 +71,7 @@ pub struct ApplicationStats {
 /// [`AdapterService::fds`]. Call [`AdapterService::awake`] afterwards.
 pub struct AdapterService {
     pub(super) adapter: Adapter<Bytes>,
-    /// Does one piece of work at a time. With `None`, the service does all pending work at once.
-    pub(super) process: Option<Process<Bytes>>,
+    pub(super) process: Process<Bytes>,
     /// Present if a kernel owns the interface and this adapter has only single connections.
     pub(super) beside: Option<Beside>,
     batching: Option<Box<MakeBatching>>,
@@ -93,8 +91,8 @@ pub struct AdapterService {
     listeners_throttle: Throttle,
     /// Whether the last turn had something to do.
     busy: bool,
-    /// Whether an application has been woken.
-    rang: bool,
+    /// How often the attached applications had been woken at the last call of [`AdapterService::take_rang`].
+    rung: u64,
     /// Number of segments received up to the last turn.
     segments_received: u64,
     /// Time at which the quiet period after the start ends; `None` before the first turn.
@@ -128,7 +126,7 @@ impl AdapterService {
             Adapter::new(adapter).map_err(|error| LiveError::BadInput(error.to_string()))?;
         Ok(Self {
             adapter,
-            process: config.firmware.as_ref().map(Process::new),
+            process: (config.firmware.as_ref()).map_or_else(Process::all_at_once, Process::new),
             beside: None,
             batching: None,
             epoch_ns: None,
@@ -143,7 +141,7 @@ impl AdapterService {
             timeline: None,
             listeners_throttle: Throttle::default(),
             busy: false,
-            rang: false,
+            rung: 0,
             segments_received: 0,
             quiet_until: None,
             end: End::default(),
@@ -175,7 +173,8 @@ impl AdapterService {
 
     /// Returns whether an application has been woken since the last call.
     pub fn take_rang(&mut self) -> bool {
-        std::mem::take(&mut self.rang)
+        let rung = self.attached().map(Attached::doorbells_rung).sum();
+        std::mem::replace(&mut self.rung, rung) != rung
     }
 
     /// Returns whether the last turn had something to do.
@@ -189,19 +188,15 @@ impl AdapterService {
         self.end.has_begun() && (is_empty || self.end.is_over(now))
     }
 
-    /// Returns how often the applications that are attached now were woken.
-    fn doorbells_rung(&self) -> u64 {
-        self.attached().map(Attached::doorbells_rung).sum()
-    }
-
     // --- mutators: the caller's own policies, to be set before applications attach ---
 
     /// Sets the scheduler that picks the next piece of work (handoff-policies 3.1). An adapter that did all work at once now does one piece
     /// at a time, with queues of default length.
     pub fn set_schedule(&mut self, schedule: Box<dyn Schedule>) {
-        let process = &mut self.process;
-        let process = process.get_or_insert_with(|| Process::new(&Config::default()));
-        process.set_schedule(schedule);
+        if self.process.does_all() {
+            self.process = Process::new(&Config::default());
+        }
+        self.process.set_schedule(schedule);
     }
 
     /// Puts the adapter beside a kernel that owns the interface: the adapter works only for captured flows. Connections go back at rest if they come to rest soon, because the kernel waits one to three seconds before it retransmits data that
@@ -308,9 +303,7 @@ impl AdapterService {
             self.adapter
                 .set_batching(session, make(geometry.ring_depth));
         }
-        if let Some(process) = &mut self.process {
-            process.attach(session);
-        }
+        self.process.attach(session);
         self.stats.attached += 1;
         self.busy = true;
         self.tell(Notice::Attached(application.about.clone()));
@@ -323,36 +316,6 @@ impl AdapterService {
 
     // --- applications work ---
 
-    /// Moves data and requests between applications and the stack or the firmware's queues, up to a limit per application.
-    fn pump_all(&mut self, now: Time, stack: &mut Stack<Bytes>) {
-        let mut failed: SmallVec<[(SessionId, LinkError); 2]> = SmallVec::new();
-        for application in self.applications.iter_mut().flatten() {
-            let session = application.session;
-            if application.asleep && !self.adapter.has_work(session) {
-                continue;
-            }
-            application.asleep = false;
-            let rung = application.doorbells_rung();
-            let (adapter, link) = (&mut self.adapter, &mut application.link);
-            let pumped = match &mut self.process {
-                Some(process) => process.look_at(now, adapter, session, link),
-                None => pump(now, adapter, stack, session, link),
-            };
-            match pumped {
-                Ok(did) => {
-                    self.busy |= did;
-                    self.rang |= application.doorbells_rung() > rung;
-                }
-                Err(error) => failed.push((session, error)),
-            }
-        }
-        for (session, error) in failed {
-            self.part_with(now, stack, session, &error);
-        }
-    }
-
-    // --- packets ---
-
     /// Returns whether an unclaimed packet may belong to a host that has yet to attach or that has just taken back its connections. A reset
     /// would end its connections.
     fn is_quiet(&mut self, now: Time) -> bool {
@@ -360,37 +323,35 @@ impl AdapterService {
         now < until || self.end.has_begun()
     }
 
-    /// Passes on the unclaimed packets, when all work is done at once. Load control learns how many segments for TCP here have arrived.
-    fn pass_packets(&mut self, now: Time, host: &mut Host) {
-        let quiet = self.is_quiet(now);
-        host.pass_unclaimed(quiet || self.beside.is_some() || self.adapter.passes_packets());
-        let waiting = match &mut self.beside {
-            Some(beside) => beside.hold(now, host),
-            None => passing::pass_packets(now, host, &mut self.adapter, quiet),
-        };
-        self.busy |= waiting > 0;
+    /// Looks for what has happened: in the host, and at the applications. Does all that is pending, if all work is done at once.
+    fn look(&mut self, now: Time, host: &mut Host) {
         let received = host.interface().stats().segments_received;
-        let arrived = received - self.segments_received;
-        self.segments_received = received;
-        if arrived > 0 {
-            // Segments found in a turn have waited in the interface during the turn before.
-            let qlen = u32::try_from(arrived)
-                .unwrap_or(u32::MAX)
-                .saturating_sub(waiting);
-            self.adapter.control_load(now, qlen, None);
-        }
+        let before = std::mem::replace(&mut self.segments_received, received);
+        let mut below = Below {
+            quiet: self.is_quiet(now),
+            host,
+            beside: self.beside.as_mut(),
+            arrived: u32::try_from(received - before).unwrap_or(u32::MAX),
+            room: 0,
+            frames: &mut Vec::new(),
+            end: &mut |_| {},
+        };
+        let mut links = ApplicationLinks(&mut self.applications);
+        let looked = (self.process).look(now, &mut self.adapter, &mut below, &mut links);
+        self.end_work(now, host, looked);
     }
 
-    /// Does all pending work at once.
-    fn do_all(&mut self, now: Time, host: &mut Host) {
-        self.adapter.handle_events(now, host.stack_mut());
-        self.pass_packets(now, host);
-        let stack = host.stack_mut();
-        if self.poll_timeout().is_some_and(|due| due <= now) {
-            self.adapter.handle_timeouts(now, stack);
+    /// Detaches the application that has failed, if any.
+    fn end_work(
+        &mut self,
+        now: Time,
+        host: &mut Host,
+        worked: Result<bool, (SessionId, LinkError)>,
+    ) {
+        match worked {
+            Ok(did) => self.busy |= did,
+            Err((session, error)) => self.part_with(now, host.stack_mut(), session, &error),
         }
-        self.pump_all(now, stack);
-        self.busy |= passing::take_packets(now, host, &mut self.adapter);
     }
 
     /// Does the work that follows from connections having come from the kernel and gone back.
@@ -490,9 +451,7 @@ impl AdapterService {
 
     fn detach(&mut self, now: Time, stack: &mut Stack<Bytes>, session: SessionId, ending: Ending) {
         self.adapter.detach(now, stack, session, ending);
-        if let Some(process) = &mut self.process {
-            process.detach(session);
-        }
+        self.process.detach(session);
     }
 
     // --- sleep ---
@@ -557,13 +516,13 @@ impl Application for AdapterService {
                 timeline.frame(now, Way::In, frame);
             }
         }
-        let Some(process) = &mut self.process else {
-            return take_in(now, host, frames);
-        };
+        if self.process.does_all() {
+            return host.handle_frames(now, frames);
+        }
         for frame in frames {
             let bytes = frame.len() as u32;
-            // On an error the frame was dropped, and `process` has counted it by reason.
-            let _ = process.receive(now, &mut self.adapter, frame, bytes);
+            // On an error the frame was dropped, and the process has counted it by reason.
+            let _ = (self.process).receive(now, &mut self.adapter, frame, bytes);
         }
     }
 
@@ -572,12 +531,7 @@ impl Application for AdapterService {
         if self.listeners_throttle.is_due(now) {
             self.welcome(now, host.stack_mut());
         }
-        if let Some(process) = &mut self.process {
-            one_by_one::look(now, process, &mut self.adapter, host);
-            self.pump_all(now, host.stack_mut());
-        } else {
-            self.do_all(now, host);
-        }
+        self.look(now, host);
         self.work_beside(now, host);
         self.part_with_relieved(now, host.stack_mut());
         if let Some(beside) = &mut self.beside {
@@ -642,32 +596,26 @@ impl AdapterService {
         frames: &mut Vec<u8>,
         end: &mut dyn FnMut(&mut Vec<u8>),
     ) {
-        let (quiet, rung) = match self.process {
-            Some(_) => (self.is_quiet(now), self.doorbells_rung()),
-            None => (false, 0),
-        };
-        let Some(process) = &mut self.process else {
+        if self.process.does_all() {
             host.poll_frames(now, most, frames, end);
             return;
-        };
+        }
         let mut below = Below {
+            quiet: self.is_quiet(now),
             host,
             beside: self.beside.as_mut(),
-            quiet,
+            arrived: 0,
             room: most,
             frames,
             end,
         };
-        let adapter = &mut self.adapter;
+        let (process, adapter) = (&mut self.process, &mut self.adapter);
         let mut links = ApplicationLinks(&mut self.applications);
-        match one_by_one::work(now, process, adapter, &mut below, &mut links) {
-            Ok(did) => self.busy |= did,
-            Err((session, error)) => self.part_with(now, host.stack_mut(), session, &error),
-        }
+        let worked = work(now, process, adapter, &mut below, &mut links);
+        self.end_work(now, host, worked);
         // The frames contradict what was recorded before.
         if let Some(beside) = &mut self.beside {
             beside.commit(now, host);
         }
-        self.rang |= self.doorbells_rung() > rung;
     }
 }

@@ -200,6 +200,11 @@ impl<F> Dispatch<F> {
         Ok(())
     }
 
+    /// Takes the oldest packet that waits for lookup.
+    pub(crate) fn take_frame(&mut self) -> Option<F> {
+        self.queues.arrivals.pop()
+    }
+
     /// Records that timers of TCP, of the adapter or of pending responses are due.
     pub fn handle_timers(&mut self) {
         if self.timers.is_none() {

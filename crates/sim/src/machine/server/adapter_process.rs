@@ -12,14 +12,10 @@ use crate::config::{Experiment, Invalid, OffloadAdapterConfig, Piece};
 use baton_bus::BatchingRule;
 use baton_bus::link::LinkError;
 use baton_nic::adapter::SessionStats;
-use baton_nic::{Drop, Drops, Governor, Process, QueueLengths, Schedule};
+use baton_nic::{Drop, Drops, Governor, Process, Schedule};
 use baton_timeline::Way;
 use baton_wire::Time;
 use engine::{Engine, Outgoing};
-use std::collections::VecDeque;
-
-/// Maximum number of received frames that a process handles in one piece of work if it takes all pending work.
-const MOST_FRAMES: usize = 64;
 
 /// A frame with its arrival time.
 type Received = (Time, Packet);
@@ -30,18 +26,9 @@ pub(super) struct AdapterProcess {
     number: u8,
     engine: Engine,
     worker: Worker,
-    waiting: Waiting,
+    process: Process<Received>,
     /// Time of the next call, or [`Time::NEVER`] if it is unknown.
     due: Time,
-}
-
-/// Pending work of the adapter, and how much of it is done in one piece of work.
-#[derive(Debug)]
-enum Waiting {
-    /// All pending work; everything but received frames waits on the link.
-    All(VecDeque<Received>),
-    /// One item at a time, as the scheduler decides.
-    One(Box<Process<Received>>),
 }
 
 impl AdapterProcess {
@@ -54,22 +41,19 @@ impl AdapterProcess {
         schedule: Option<Box<dyn Schedule>>,
     ) -> Result<Self, Invalid> {
         let engine = Engine::new(experiment, number, &config.interface, governor)?;
-        let waiting = match config.piece {
-            Piece::All => Waiting::All(VecDeque::new()),
-            Piece::One => {
-                let mut process = Process::new(&experiment.nic.firmware);
-                process.attach(engine.session);
-                if let Some(schedule) = schedule {
-                    process.set_schedule(schedule);
-                }
-                Waiting::One(Box::new(process))
-            }
+        let mut process = match config.piece {
+            Piece::All => Process::all_at_once(),
+            Piece::One => Process::new(&experiment.nic.firmware),
         };
+        process.attach(engine.session);
+        if let Some(schedule) = schedule.filter(|_| config.piece == Piece::One) {
+            process.set_schedule(schedule);
+        }
         Ok(Self {
             number,
             engine,
             worker: Worker::new(config.wake_up, experiment.run.nic_seed(number) ^ 0xada9),
-            waiting,
+            process,
             due: Time::NEVER,
         })
     }
@@ -78,18 +62,9 @@ impl AdapterProcess {
     pub(super) fn receive(&mut self, now: Time, packet: Packet, taps: &mut Taps) {
         let bytes = packet.frame_len() as u32;
         let adapter = &mut self.engine.adapter;
-        // A dropped frame is counted by reason.
-        let received = match &mut self.waiting {
-            Waiting::All(received) => match adapter.take_packet(now, bytes) {
-                true => {
-                    received.push_back((now, packet));
-                    Ok(())
-                }
-                // If the adapter asks the host for relief, the request is sent when the next packet gets memory.
-                false => Err(Drop::Memory),
-            },
-            Waiting::One(process) => process.receive(now, adapter, (now, packet), bytes),
-        };
+        // A dropped frame is counted by reason. If the adapter asks the host for relief, the request is sent when the next packet gets
+        // memory.
+        let received = (self.process).receive(now, adapter, (now, packet), bytes);
         if let Err(reason) = received {
             taps.lost_last(now, reason.name());
             if reason == Drop::Memory {
@@ -123,10 +98,10 @@ impl AdapterProcess {
     }
 
     fn timer(&self) -> Option<Time> {
-        match &self.waiting {
-            // Timers that are already queued are work; their dates do not matter.
-            Waiting::One(process) if process.has_timers() => None,
-            Waiting::One(_) | Waiting::All(_) => self.engine.poll_timeout(),
+        // Timers that are already queued are work; their dates do not matter.
+        match self.process.has_timers() {
+            true => None,
+            false => self.engine.poll_timeout(),
         }
     }
 
@@ -192,27 +167,16 @@ impl AdapterProcess {
     /// Moves arrived requests to the queues, if the process has queues; otherwise they wait on the link.
     #[inline]
     fn take_requests(&mut self, now: Time, link: &mut SimulatedLink) -> Result<(), LinkError> {
-        match &mut self.waiting {
-            Waiting::One(process) if link.has_requests() => {
-                let (adapter, session) = (&self.engine.adapter, self.engine.session);
-                process.take_requests(now, adapter, session, link)
-            }
-            Waiting::One(_) | Waiting::All(_) => Ok(()),
+        let (adapter, session) = (&self.engine.adapter, self.engine.session);
+        match link.has_requests() {
+            true => (self.process).take_requests(now, adapter, session, link),
+            false => Ok(()),
         }
     }
 
     /// Reports whether there is work for the process.
     fn is_wanted(&self, link: &mut SimulatedLink) -> bool {
-        self.engine.may_put(link)
-            || match &self.waiting {
-                Waiting::All(received) => {
-                    let may_answer = || self.engine.may_answer();
-                    !received.is_empty()
-                        || link.has_moved_data()
-                        || link.has_requests() && may_answer()
-                }
-                Waiting::One(process) => self.engine.has_work(process, link),
-            }
+        self.engine.may_put(link) || self.engine.has_work(&self.process, link)
     }
 
     /// Checks for events on the link.
@@ -249,18 +213,16 @@ impl AdapterProcess {
     ) -> Result<(), LinkError> {
         while self.due <= now {
             let (engine, nic) = (&mut self.engine, &mut port.nic);
-            let did = match &mut self.waiting {
-                Waiting::All(received) => {
-                    engine.do_all(now, received, link, nic, taps)?;
-                    true
-                }
-                Waiting::One(process) => engine.do_one(now, process, link, nic, taps)?,
-            };
-            if did {
+            if engine.do_piece(now, &mut self.process, link, nic, taps)? {
                 engine.charge_moves(nic);
                 self.due = nic.spend(now);
                 if let Some(recorder) = taps.recorder() {
-                    recorder.nic_works((now, self.due), self.number, &nic.meter, &self.lengths());
+                    recorder.nic_works(
+                        (now, self.due),
+                        self.number,
+                        &nic.meter,
+                        &self.process.queue_lengths(),
+                    );
                 }
                 self.worker.work(self.due);
                 self.end_work(now, link, carrier, port, taps)?;
@@ -279,21 +241,7 @@ impl AdapterProcess {
 
     /// Returns the number of waiting frames: only frames for TCP, if they are known.
     pub(super) fn qlen(&self) -> u32 {
-        match &self.waiting {
-            Waiting::All(received) => received.len() as u32,
-            Waiting::One(process) => process.qlen(),
-        }
-    }
-
-    /// Returns the length of each queue.
-    fn lengths(&self) -> QueueLengths {
-        match &self.waiting {
-            Waiting::All(received) => QueueLengths {
-                arrivals: received.len(),
-                ..QueueLengths::default()
-            },
-            Waiting::One(process) => process.queue_lengths(),
-        }
+        self.process.qlen()
     }
 
     /// Returns the free memory for connections and packets, bytes, or `None` if it has no limit.
@@ -308,10 +256,7 @@ impl AdapterProcess {
 
     /// Returns the received frames dropped because a queue was full, or `None` if there are no queues.
     pub(super) fn drops(&self) -> Option<&Drops> {
-        match &self.waiting {
-            Waiting::All(_) => None,
-            Waiting::One(process) => Some(process.drops()),
-        }
+        (!self.process.does_all()).then(|| self.process.drops())
     }
 
     /// Returns Soft_Limit: the maximum number of connections that may be imported now.
@@ -338,8 +283,6 @@ impl AdapterProcess {
     pub(super) fn check(&self) {
         self.engine.tcp.stack.check();
         self.engine.adapter.check();
-        if let Waiting::One(process) = &self.waiting {
-            process.check();
-        }
+        self.process.check();
     }
 }

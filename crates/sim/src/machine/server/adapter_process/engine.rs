@@ -5,18 +5,17 @@ use super::super::super::nic_processor::NicProcessor;
 use super::super::super::subnets;
 use super::super::data::{self, LinkData, Packet};
 use super::super::link::{AdapterTally, SimulatedLink};
-use super::{MOST_FRAMES, Received};
+use super::Received;
 use crate::config::{Experiment, Invalid};
 use baton_bus::link::LinkError;
 use baton_nic::adapter::{
-    Adapter, AdapterConfig, HostPacket, OnBoardMemory, PacketSocket, Ready, SessionId, pump,
+    Adapter, AdapterConfig, HostPacket, OnBoardMemory, PacketSocket, Ready, SessionId,
 };
 use baton_nic::{
     Drop, Governor, LINE_BYTES, Links, Lower, Meter, Owner, Process, Task, Transmit, Work,
 };
 use baton_tcp::{Segment, Stack};
 use baton_wire::{Span, Symbolic, Time};
-use std::collections::VecDeque;
 
 /// The adapter's sockets, and what is below them.
 #[derive(Debug)]
@@ -82,6 +81,10 @@ impl Links<LinkData> for OnlyLink<'_> {
             },
             is_over: self.link.has_moved_data(),
         }
+    }
+
+    fn has_requests(&self, _session: SessionId) -> bool {
+        self.link.has_requests()
     }
 }
 
@@ -155,13 +158,13 @@ impl Lower for Running<'_> {
         (0..most).take_while(|_| self.transmit_one(now)).count()
     }
 
+    #[inline]
+    fn poll_timeout(&mut self) -> Option<Time> {
+        self.tcp.stack.poll_timeout()
+    }
+
     fn handle_timeouts(&mut self, now: Time) -> u32 {
-        let stack = &mut self.tcp.stack;
-        let is_due = stack.poll_timeout().is_some_and(|due| due <= now);
-        match is_due {
-            true => stack.handle_timeouts(now) as u32,
-            false => 0,
-        }
+        self.tcp.stack.handle_timeouts(now) as u32
     }
 
     fn busy(&self, now: Time) -> Option<Span> {
@@ -310,11 +313,6 @@ impl Engine {
         link.has_room_for_responses(self.adapter.queue(self.session))
     }
 
-    /// Reports whether there is space for the answer to a request.
-    pub(super) fn may_answer(&self) -> bool {
-        self.adapter.room_for_requests(self.session) > 0
-    }
-
     /// Returns whether there may be a piece of work.
     #[inline]
     pub(super) fn has_work(&self, process: &Process<Received>, link: &mut SimulatedLink) -> bool {
@@ -322,8 +320,8 @@ impl Engine {
         process.has_work(&self.adapter, &OnlyLink { link, most_dmas })
     }
 
-    /// Does one piece of work that the scheduler chooses. Returns false if there is none.
-    pub(super) fn do_one(
+    /// Does a piece of work. Returns false if there is none.
+    pub(super) fn do_piece(
         &mut self,
         now: Time,
         process: &mut Process<Received>,
@@ -343,55 +341,19 @@ impl Engine {
             return Ok(false);
         };
         // Packets of the host cost what they cost the firmware of the papers, including descriptors and transfers, so nothing else is
-        // charged for them.
+        // charged for a piece of work on them.
         let mut tally = link.take_adapter_tally();
         (tally.requests, tally.cache_commands) = match work {
             Work::Connections { requests } => (requests, 0),
             Work::Cache => (0, 1),
             Work::HostPacket | Work::Timers => (0, 0),
+            Work::All => (tally.requests, tally.cache_commands),
         };
         if work == Work::HostPacket {
             tally.dmas = 0;
         }
         charge_link(tally, nic);
         Ok(true)
-    }
-
-    /// Does all pending work, with a limit on the number of frames.
-    pub(super) fn do_all(
-        &mut self,
-        now: Time,
-        received: &mut VecDeque<Received>,
-        link: &mut SimulatedLink,
-        nic: &mut NicProcessor,
-        taps: &mut Taps,
-    ) -> Result<(), LinkError> {
-        let (adapter, session) = (&mut self.adapter, self.session);
-        if adapter.passes_packets() {
-            let qlen = received.len() as u32;
-            adapter.control_load(now, qlen, Some(nic.busy(now)));
-        }
-        let tcp = &mut self.tcp;
-        let mut running = Running { tcp, nic, taps };
-        for _ in 0..MOST_FRAMES {
-            let Some(packet) = received.pop_front() else {
-                break;
-            };
-            adapter.free_packet(Running::packet_bytes(&packet));
-            adapter.settle_memory(now, running.stack());
-            running.sort_out(now, adapter, packet);
-        }
-        running.handle_timeouts(now);
-        adapter.handle_timeouts(now, running.stack());
-        adapter.handle_events(now, running.stack());
-        while pump(now, adapter, running.stack(), session, link)?
-            | running.take_packets(now, adapter, None)
-        {
-            adapter.handle_events(now, running.stack());
-        }
-        while running.transmit_one(now) {}
-        charge_link(link.take_adapter_tally(), nic);
-        Ok(())
     }
 
     /// Charges the imports and exports since the last call.

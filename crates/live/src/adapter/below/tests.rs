@@ -206,29 +206,46 @@ impl Desk {
     }
 
     fn look(&mut self) {
-        for app in &mut self.apps.0 {
-            let (adapter, link) = (&mut self.adapter, &mut app.link);
-            let looked = self.process.look_at(Time::ZERO, adapter, app.session, link);
-            looked.expect("it keeps the rules");
-        }
+        self.run_process(0, |process, now, adapter, below, apps| {
+            process.look(now, adapter, below, apps)
+        });
     }
 
     /// Does up to `most` pieces of work and returns the number of frames sent.
     fn work(&mut self, most: usize) -> usize {
+        let sent = self.run_process(most, |process, now, adapter, below, apps| {
+            work(now, process, adapter, below, apps)
+        });
+        self.process.check();
+        self.adapter.check();
+        sent
+    }
+
+    /// Calls the process with room for up to `most` frames and returns the number of frames sent.
+    fn run_process(
+        &mut self,
+        most: usize,
+        what: impl FnOnce(
+            &mut Process<Bytes>,
+            Time,
+            &mut Adapter<Bytes>,
+            &mut Below<'_>,
+            &mut Apps,
+        ) -> Result<bool, (SessionId, LinkError)>,
+    ) -> usize {
         let mut sent = 0;
         let mut below = Below {
             host: &mut self.host,
             beside: None,
             quiet: false,
+            arrived: 0,
             room: most,
             frames: &mut Vec::new(),
             end: &mut |_| sent += 1,
         };
         let (process, adapter) = (&mut self.process, &mut self.adapter);
-        let did = work(Time::ZERO, process, adapter, &mut below, &mut self.apps);
+        let did = what(process, Time::ZERO, adapter, &mut below, &mut self.apps);
         did.expect("they keep the rules");
-        self.process.check();
-        self.adapter.check();
         sent
     }
 

@@ -1,9 +1,8 @@
-//! Small pieces of work, in the order of the firmware in the handoff papers: one frame, one request, a few segments.
+//! What is below an adapter's sockets: a host with TCP and an interface, and packets that belong to no connection of the adapter.
 
 use super::beside::Beside;
-use super::passing::{pass_packets, take_packets};
 use baton_bus::link::LinkError;
-use baton_inet::{Host, LookedUp};
+use baton_inet::{Host, LookedUp, Unclaimed};
 use baton_nic::adapter::{Adapter, SessionId};
 use baton_nic::{Links, Lower, Owner, Process, Work};
 use baton_tcp::Stack;
@@ -18,26 +17,14 @@ pub struct Below<'a> {
     pub beside: Option<&'a mut Beside>,
     /// Whether unclaimed packets are dropped instead of answered.
     pub quiet: bool,
+    /// Number of segments that the host has received since the process last looked, if all work is done at once.
+    pub arrived: u32,
     /// Maximum number of further frames.
     pub room: usize,
     /// Buffer to which frames are appended.
     pub frames: &'a mut Vec<u8>,
     /// Called after each frame.
     pub end: &'a mut dyn FnMut(&mut Vec<u8>),
-}
-
-/// Checks for timers that are due, and for events and output of TCP since the last piece of work.
-pub fn look(
-    now: Time,
-    process: &mut Process<Bytes>,
-    adapter: &mut Adapter<Bytes>,
-    host: &mut Host,
-) {
-    process.handle_events(now, adapter, host.stack_mut());
-    let timers = [host.poll_timeout(), adapter.poll_timeout()];
-    if timers.into_iter().flatten().any(|due| due <= now) {
-        process.handle_timers();
-    }
 }
 
 /// Does pieces of work in the scheduler's order until none is left or no further frame may be sent, at most as many as frames may be sent.
@@ -65,6 +52,33 @@ pub fn work(
 }
 
 impl Below<'_> {
+    /// Makes the host keep the packets that no connection claims, if somebody may want them.
+    fn keep_unclaimed(&mut self, adapter: &Adapter<Bytes>) {
+        let keeps = self.quiet || self.beside.is_some() || adapter.passes_packets();
+        self.host.pass_unclaimed(keeps);
+    }
+
+    /// Passes unclaimed packets to the hosts that want them. The stack answers the others, unless `quiet`. Returns the number of packets.
+    fn pass_unclaimed(&mut self, now: Time, adapter: &mut Adapter<Bytes>) -> u32 {
+        if let Some(beside) = &mut self.beside {
+            return beside.hold(now, self.host);
+        }
+        let mut passed = 0;
+        while let Some(Unclaimed { flow, packet }) = self.host.poll_unclaimed() {
+            passed += 1;
+            match adapter.host_for(flow.local) {
+                Some(socket) => adapter.pass(socket, packet),
+                None if self.quiet => {
+                    self.host.handle_packet(now, packet);
+                }
+                None => {
+                    self.host.handle_stray(now, packet);
+                }
+            }
+        }
+        passed
+    }
+
     /// Sends the packets of the IP layer and of hosts. Returns how many there were.
     fn send_packets(&mut self, now: Time) -> usize {
         let sent = (self.host).poll_packets(now, self.room, self.frames, &mut *self.end);
@@ -93,15 +107,19 @@ impl Lower for Below<'_> {
         }
     }
 
+    /// The frames are in the host already. Segments found in a turn have waited in the interface during the turn before, so those of
+    /// connections here are Qlen.
+    fn arrived(&mut self, now: Time, adapter: &mut Adapter<Bytes>, waiting: u32) -> Option<u32> {
+        self.keep_unclaimed(adapter);
+        let unclaimed = self.pass_unclaimed(now, adapter);
+        (self.arrived > 0).then(|| waiting + self.arrived.saturating_sub(unclaimed))
+    }
+
     /// Looks the frame up again: its connection may have come or gone since.
     fn take_in(&mut self, now: Time, adapter: &mut Adapter<Bytes>, frame: Bytes) {
-        let passes = self.quiet || self.beside.is_some() || adapter.passes_packets();
-        self.host.pass_unclaimed(passes);
+        self.keep_unclaimed(adapter);
         self.host.handle_frame(now, frame);
-        match &mut self.beside {
-            Some(beside) => beside.hold(now, self.host),
-            None => pass_packets(now, self.host, adapter, self.quiet),
-        };
+        self.pass_unclaimed(now, adapter);
     }
 
     fn take_packets(
@@ -110,7 +128,20 @@ impl Lower for Below<'_> {
         adapter: &mut Adapter<Bytes>,
         _since: Option<Time>,
     ) -> bool {
-        take_packets(now, self.host, adapter)
+        let mut any = false;
+        while let Some(packet) = adapter.poll_packet() {
+            any = true;
+            let to_wire = packet.to_wire;
+            let Some(packet) = packet.joined() else {
+                unreachable!("bytes can be joined");
+            };
+            if to_wire {
+                self.host.send_packet(packet);
+            } else {
+                self.host.handle_packet(now, packet);
+            }
+        }
+        any
     }
 
     fn room(&self) -> usize {
@@ -121,6 +152,10 @@ impl Lower for Below<'_> {
         let sent = (self.host).poll_frames(now, most, self.frames, &mut *self.end);
         self.room -= sent;
         sent
+    }
+
+    fn poll_timeout(&mut self) -> Option<Time> {
+        self.host.poll_timeout()
     }
 
     fn handle_timeouts(&mut self, now: Time) -> u32 {
