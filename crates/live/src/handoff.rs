@@ -228,8 +228,12 @@ impl<N: FnMut(&LinkNews)> SocketWorld for HandoffSockets<N> {
         }
         self.move_connections(now);
         self.settle(now);
-        self.driver.turn();
         Ok(())
+    }
+
+    fn submit(&mut self) {
+        self.settle(self.driver.now());
+        self.driver.transmit();
     }
 
     fn next_ready(&mut self) -> Option<Ready> {

@@ -162,6 +162,10 @@ impl<N: FnMut(&LinkNews)> SocketWorld for AdapterSockets<N> {
         self.driver.next_ready()
     }
 
+    fn submit(&mut self) {
+        self.driver.transmit();
+    }
+
     fn calls(&mut self) -> Self::Calls<'_> {
         self.driver.calls()
     }

@@ -33,7 +33,7 @@ pub trait SocketWorld: SnapshotSource {
     /// Returns the current time.
     fn now(&self) -> Time;
 
-    /// Processes everything that has happened, and carries out what was requested.
+    /// Processes everything that has happened.
     ///
     /// # Errors
     /// No sockets will work any more.
@@ -41,6 +41,10 @@ pub trait SocketWorld: SnapshotSource {
 
     /// Returns the next socket that has an event.
     fn next_ready(&mut self) -> Option<Ready>;
+
+    /// Carries out what was requested. What has happened meanwhile is left to the next turn, so that no event waits for its handling while
+    /// [`SocketWorld::wait`] sleeps.
+    fn submit(&mut self);
 
     /// Returns the socket calls.
     fn calls(&mut self) -> Self::Calls<'_>;
@@ -119,7 +123,8 @@ impl<W: SocketWorld> WorldService<W> {
                 // A turn issues the resets of the server's own connections; connections that the server has closed already are reset below.
                 self.turn().map_err(no_more())?;
                 self.world.reset_all();
-                return self.world.turn().map_err(no_more());
+                self.world.submit();
+                return Ok(());
             }
             if now >= heard_at {
                 heard_at = now + CONTROL_INTERVAL;
@@ -150,7 +155,8 @@ impl<W: SocketWorld> WorldService<W> {
         if now >= self.web.poll_timeout() || self.web.is_ending() {
             self.web.handle_timeouts(now, &mut self.world.calls());
         }
-        self.world.turn()
+        self.world.submit();
+        Ok(())
     }
 }
 
@@ -166,5 +172,92 @@ impl<W: SocketWorld> SnapshotSource for WorldService<W> {
 
     fn places(&self, now: Time) -> Vec<PlaceRow> {
         self.world.places(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::HttpConfig;
+    use baton_bus::link::{MemoryConfig, MemoryHost, memory_link};
+    use baton_host::adapter::{Calls, OsLayer, OsLayerConfig};
+    use std::cell::Cell;
+
+    /// Sockets on which something arrives after each turn.
+    struct Busy {
+        os: OsLayer<Bytes>,
+        link: MemoryHost<Bytes>,
+        has_arrived: Cell<bool>,
+        ready: Option<Ready>,
+        waits: u32,
+    }
+
+    impl SocketWorld for Busy {
+        type Calls<'a> = Calls<'a, Bytes, MemoryHost<Bytes>>;
+
+        fn name(&self) -> String {
+            "busy".to_owned()
+        }
+
+        fn now(&self) -> Time {
+            self.has_arrived.set(true);
+            Time::ZERO + Span::from_ms(self.waits.into())
+        }
+
+        fn turn(&mut self) -> io::Result<()> {
+            self.ready = self.has_arrived.take().then_some(Ready::Acceptable);
+            Ok(())
+        }
+
+        fn next_ready(&mut self) -> Option<Ready> {
+            self.ready.take()
+        }
+
+        fn submit(&mut self) {}
+
+        fn calls(&mut self) -> Self::Calls<'_> {
+            self.os.calls(Time::ZERO, &mut self.link)
+        }
+
+        fn unlisten(&mut self) {}
+
+        fn wait(&mut self, _due: Time) -> io::Result<()> {
+            assert_eq!(
+                self.ready, None,
+                "nobody would handle it before the wait ends"
+            );
+            self.waits += 1;
+            Ok(())
+        }
+    }
+
+    impl SnapshotSource for Busy {
+        fn add_counters(&self, _counters: &mut BTreeMap<String, u64>) {}
+    }
+
+    #[test]
+    fn no_event_waits_while_the_server_sleeps() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (link, _adapter) = memory_link(MemoryConfig {
+            ring_depth: 16,
+            buffers: 8,
+            buffer_bytes: 2048,
+        });
+        let world = Busy {
+            os: OsLayer::new(OsLayerConfig::default()).expect("parameters that work"),
+            link,
+            has_arrived: Cell::new(false),
+            ready: None,
+            waits: 0,
+        };
+        let config = ServiceConfig::new(HttpConfig::new(folder.path()));
+        let mut service = WorldService::start(&config, world).expect("the folder exists");
+        let asked = Cell::new(0);
+        let stop = || match asked.replace(asked.get() + 1) {
+            0 => Stop::No,
+            _ => Stop::InOrder,
+        };
+        service.serve(None, stop, |_| {}).expect("nothing fails");
+        assert!(service.world.waits > 0);
     }
 }

@@ -63,7 +63,7 @@ fn reader(remote: SocketAddr) {
                 _ => {}
             }
         }
-        driver.turn();
+        driver.transmit();
         driver.wait(None).expect("the wait succeeds");
     }
 }
@@ -88,7 +88,7 @@ fn source(port: u16) {
                 say("all is sent");
             }
         }
-        driver.turn();
+        driver.transmit();
         driver
             .wait(Some(Duration::from_millis(10)))
             .expect("the wait succeeds");

@@ -49,7 +49,7 @@ pub fn run(port: u16) {
             attached = driver.is_attached();
             say(if attached { "attached" } else { "lost" });
         }
-        driver.turn();
+        driver.transmit();
         driver
             .wait(Some(Duration::from_secs(1)))
             .expect("the wait succeeds");

@@ -145,10 +145,13 @@ impl SocketWorld for KernelSockets {
             watch.look(driver);
         }
         self.take_news();
-        if let Some(Attached { driver, .. }) = &mut self.adapter {
-            driver.turn();
-        }
         Ok(())
+    }
+
+    fn submit(&mut self) {
+        if let Some(Attached { driver, .. }) = &mut self.adapter {
+            driver.transmit();
+        }
     }
 
     fn next_ready(&mut self) -> Option<Ready> {

@@ -28,7 +28,8 @@ const MOST_ROUNDS: u32 = 4;
 /// Sockets of an adapter for an application that has one thread, or that synchronizes its threads itself.
 ///
 /// Call in this order: [`Driver::turn`]; [`Driver::next_ready`] until it returns `None`, handling each socket through [`Driver::calls`] and
-/// [`Driver::os_mut`]; [`Driver::turn`] again, which submits the requests made meanwhile; [`Driver::wait`].
+/// [`Driver::os_mut`]; [`Driver::transmit`], which submits the requests made meanwhile; [`Driver::wait`]. A second [`Driver::turn`] before the
+/// wait would take events from the link, and the wait does not end for events that were taken already.
 ///
 /// An event loop that waits for other things as well waits for the driver's file descriptor (`as_fd`) to become readable instead, no longer
 /// than [`Driver::before_wait`] says.
@@ -60,7 +61,7 @@ const MOST_ROUNDS: u32 = 4;
 ///             Ready::Writable(_) => {}
 ///         }
 ///     }
-///     driver.turn();
+///     driver.transmit();
 ///     driver.wait(None)?;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -204,7 +205,7 @@ impl Driver {
     }
 
     /// Submits what is due, without processing what has arrived.
-    pub(crate) fn transmit(&mut self) {
+    pub fn transmit(&mut self) {
         if self.end.link.is_lost() {
             return;
         }

@@ -142,7 +142,7 @@ fn a_driver_serves_before_and_after_losing_its_adapter() {
             while let Some(ready) = driver.next_ready() {
                 echo(&mut driver, ready);
             }
-            driver.turn();
+            driver.transmit();
             driver
                 .wait(Some(Duration::from_millis(20)))
                 .expect("the driver can wait");

@@ -9,6 +9,7 @@ use baton_sockets::{
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -161,9 +162,8 @@ fn several_polls_wait_for_one_socket() {
     assert!(events.is_empty());
 }
 
-#[test]
-fn an_event_loop_can_wait_for_a_driver_and_other_sources() {
-    let network = Network::start();
+/// Returns a driver with a listener, and the listener's address.
+fn listening_driver(network: &Network) -> (Driver, SocketAddr) {
     let address = AdapterAddress::Unix(network.path(Side::Right));
     let mut driver = Driver::open(address, DriverConfig::default()).expect("an adapter");
     let now = driver.now();
@@ -175,6 +175,22 @@ fn an_event_loop_can_wait_for_a_driver_and_other_sources() {
             driver.wait(Some(LONG)).expect("the driver can wait");
         }
     }
+    (driver, at)
+}
+
+/// Waits until something arrives for a driver, for the longest time that it allows.
+fn wait_beside(driver: &mut Driver) {
+    let timeout = driver.before_wait().expect("the driver can wait");
+    let timeout = timeout.unwrap_or(LONG).min(LONG);
+    let timeout = rustix::event::Timespec::try_from(timeout).expect("a short timeout");
+    let mut fds = [PollFd::from_borrowed_fd(driver.as_fd(), PollFlags::IN)];
+    poll(&mut fds, Some(&timeout)).expect("poll succeeds");
+}
+
+#[test]
+fn an_event_loop_can_wait_for_a_driver_and_other_sources() {
+    let network = Network::start();
+    let (mut driver, at) = listening_driver(&network);
     let left = adapter(&network, Side::Left);
     let client = thread::spawn(move || TcpStream::connect(&left, at).map(drop));
     let start = Instant::now();
@@ -183,12 +199,27 @@ fn an_event_loop_can_wait_for_a_driver_and_other_sources() {
         if driver.next_ready().is_some() {
             break;
         }
-        let timeout = driver.before_wait().expect("the driver can wait");
-        let timeout = timeout.unwrap_or(LONG).min(LONG);
-        let timeout = rustix::event::Timespec::try_from(timeout).expect("a short timeout");
-        let mut fds = [PollFd::from_borrowed_fd(driver.as_fd(), PollFlags::IN)];
-        poll(&mut fds, Some(&timeout)).expect("poll succeeds");
+        wait_beside(&mut driver);
         assert!(start.elapsed() < LONG);
     }
     client.join().expect("no panic").expect("connected");
+}
+
+/// A program that sees no event between its turn and its wait must not sleep through one that arrives meanwhile.
+#[test]
+fn what_arrives_before_requests_are_submitted_ends_the_wait() {
+    let network = Network::start();
+    let (mut driver, at) = listening_driver(&network);
+    driver.turn();
+    let left = adapter(&network, Side::Left);
+    let client = thread::spawn(move || TcpStream::connect(&left, at).map(drop));
+    client.join().expect("no panic").expect("connected");
+    let start = Instant::now();
+    while driver.next_ready().is_none() {
+        driver.transmit();
+        assert_eq!(driver.next_ready(), None, "nothing arrives by submitting");
+        driver.wait(Some(LONG)).expect("the driver can wait");
+        assert!(start.elapsed() < LONG);
+        driver.turn();
+    }
 }
