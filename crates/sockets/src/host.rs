@@ -115,9 +115,8 @@ impl Host {
 
     /// Submits what is due and processes what has arrived. Returns true if something happened.
     pub(crate) fn turn(&mut self) -> bool {
-        let moved = self.driver.turn_attached();
         let Some(kernel) = &mut self.kernel else {
-            return moved;
+            return self.driver.turn_attached();
         };
         let now = self.driver.now();
         if kernel.stack().has_watched() || now >= self.looks_at {
@@ -125,7 +124,7 @@ impl Host {
             // If this fails, the next turn finds out.
             let _ = kernel.stack_mut().wait(Duration::ZERO);
         }
-        kernel.take_news(now, Some(&mut self.driver));
+        let moved = kernel.turn(now, Some(&mut self.driver));
         let has_news = kernel.layer().has_ready();
         self.driver.transmit();
         moved || has_news
@@ -133,13 +132,13 @@ impl Host {
 
     /// Processes waiting messages of the adapter, such as a reset by the peer, if the connection is on the adapter or moving.
     pub(crate) fn look_at_adapter(&mut self, socket: SocketId) {
-        let may_have_news = !self.is_on_kernel() || self.is_away(socket);
-        if may_have_news
-            && self.driver.turn_attached()
-            && let Some(kernel) = &mut self.kernel
-        {
-            // Nobody else would look at what these messages said of moving connections before the next message arrives.
-            kernel.take_news(self.driver.now(), Some(&mut self.driver));
+        let is_away = self.is_away(socket);
+        match &mut self.kernel {
+            None => {
+                self.driver.turn_attached();
+            }
+            Some(kernel) if is_away => kernel.look_at_adapter(&mut self.driver),
+            Some(_) => {}
         }
     }
 

@@ -112,11 +112,6 @@ impl KernelSockets {
     pub fn layer(&self) -> &SocketLayer<Bytes> {
         self.kernel.layer()
     }
-
-    fn take_news(&mut self) {
-        let driver = self.adapter.as_mut().map(|attached| &mut attached.driver);
-        self.kernel.take_news(self.clock.now(), driver);
-    }
 }
 
 impl SocketWorld for KernelSockets {
@@ -140,11 +135,14 @@ impl SocketWorld for KernelSockets {
     }
 
     fn turn(&mut self) -> io::Result<()> {
-        if let Some(Attached { driver, watch }) = &mut self.adapter {
-            driver.turn();
-            watch.look(driver);
-        }
-        self.take_news();
+        let now = self.clock.now();
+        let Some(Attached { driver, watch }) = &mut self.adapter else {
+            self.kernel.turn(now, None);
+            return Ok(());
+        };
+        driver.look_for_adapter();
+        self.kernel.turn(now, Some(driver));
+        watch.look(driver);
         Ok(())
     }
 

@@ -177,11 +177,15 @@ impl Driver {
     /// Submits what is due and processes what has arrived; looks for an adapter if there is none and the next attempt is due. Returns true
     /// if something happened.
     pub fn turn(&mut self) -> bool {
-        if self.retry_is_due() {
+        self.look_for_adapter() || self.turn_attached()
+    }
+
+    /// Looks for an adapter if there is none and the next attempt is due. Returns true if one is attached by it.
+    pub fn look_for_adapter(&mut self) -> bool {
+        self.retry_is_due() && {
             let found = AnyHostLink::connect(&self.address, &self.config.geometry);
-            return self.handle_attempt(found);
+            self.handle_attempt(found)
         }
-        self.turn_attached()
     }
 
     /// Works like [`Driver::turn`], without looking for an adapter.

@@ -273,7 +273,7 @@ impl KernelLayer {
         self.stack.close_copies();
     }
 
-    /// Returns when to call [`KernelLayer::take_news`] next even if nothing happens: connections that are to move may have come to rest.
+    /// Returns when to call [`KernelLayer::turn`] next even if nothing happens: connections that are to move may have come to rest.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.layer.poll_timeout()
     }
@@ -287,8 +287,22 @@ impl KernelLayer {
         Some(self.layer.state_of(socket)?.place)
     }
 
-    /// Processes what the adapter has reported, and the events of the last wait for the kernel.
-    pub fn take_news(&mut self, now: Time, mut driver: Option<&mut Driver>) {
+    /// Processes what has arrived from the adapter, with what follows from it for connections that move, and the events of the last wait for
+    /// the kernel. Returns whether anything has arrived.
+    pub fn turn(&mut self, now: Time, mut driver: Option<&mut Driver>) -> bool {
+        let any = driver.as_mut().is_some_and(|driver| driver.turn_attached());
+        self.take_news(now, driver);
+        any
+    }
+
+    /// Processes what has arrived from the adapter, if anything has.
+    pub(crate) fn look_at_adapter(&mut self, driver: &mut Driver) {
+        if driver.turn_attached() {
+            self.take_news(driver.now(), Some(driver));
+        }
+    }
+
+    fn take_news(&mut self, now: Time, mut driver: Option<&mut Driver>) {
         if let Some(driver) = &mut driver {
             let lost = driver.links_lost();
             if std::mem::replace(&mut self.links_lost, lost) != lost {
