@@ -6,6 +6,7 @@
 //! | to find | look in |
 //! |---|---|
 //! | sockets of the host, moves of connections | [`layer`] |
+//! | the order in which a host with a stack of its own works | [`process`] |
 //! | sockets on an adapter, requests to it, the bypass | [`adapter`] |
 //! | which connections move | [`Selection`] |
 //! | use of NICs' data caches | [`NicCacheConfig`], [`Coherence`], [`Bypass`] |
@@ -16,6 +17,7 @@ mod affinity;
 pub mod layer;
 mod nic_cache;
 mod pages;
+pub mod process;
 mod reasons;
 mod selection;
 mod sockets;

@@ -10,13 +10,14 @@ use crate::remote::{
 use crate::snapshot::{SnapshotSource, add_handoffs, add_host_counters};
 use crate::world::SocketWorld;
 use baton_bus::descriptor::Status;
-use baton_host::layer::{AdapterEnd, AdapterId, Fate, LayerCalls, SocketLayer};
+use baton_host::layer::{AdapterEnd, AdapterId, LayerCalls, SocketLayer};
+use baton_host::process::{HostProcess, Lower, PacketSocket};
 use baton_host::{Ready, Selection, SocketId};
-use baton_inet::{Cidr, Host, InterfaceConfig, Medium};
+use baton_inet::{Cidr, Host, InterfaceConfig, Medium, Unclaimed};
 use baton_iolib::Arena;
 use baton_sockets::kernel::PlaceRow;
 use baton_sockets::{Driver, HostEnd};
-use baton_tcp::Config;
+use baton_tcp::{Config, Stack};
 use baton_wire::{Endpoint, Flow, Time};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -49,13 +50,60 @@ pub struct HandoffConfig {
 /// Sockets on the host's own stack and on an adapter.
 pub struct HandoffSockets<N> {
     driver: Driver,
+    below: Below,
+    /// Its packet sockets are one per IP version.
+    process: HostProcess<Bytes>,
+    watch: LinkWatch<N>,
+}
+
+/// The host's stack, whose packets the adapter sends.
+struct Below {
     host: Host,
-    layer: SocketLayer<Bytes>,
-    /// Packet sockets, one per IP version.
-    packets: Vec<SocketId>,
     /// Memory for packets that are sent.
     arena: Arena,
-    watch: LinkWatch<N>,
+}
+
+impl Lower<Bytes> for Below {
+    type Link = HostEnd;
+
+    fn stack(&mut self) -> &mut Stack<Bytes> {
+        self.host.stack_mut()
+    }
+
+    fn take_in(
+        &mut self,
+        now: Time,
+        packet: Bytes,
+        is_away: impl Fn(&Flow) -> bool,
+    ) -> Option<(Flow, Bytes)> {
+        self.host.handle_frame_unless(now, packet, is_away);
+        let Unclaimed { flow, packet } = self.host.poll_unclaimed()?;
+        Some((flow, packet))
+    }
+
+    fn handle_timeouts(&mut self, now: Time) {
+        if self.host.poll_timeout().is_some_and(|due| due <= now) {
+            self.host.handle_timeouts(now);
+        }
+    }
+
+    fn transmit(
+        &mut self,
+        now: Time,
+        ends: &mut [AdapterEnd<Bytes, HostEnd>],
+        sockets: &[PacketSocket],
+    ) -> bool {
+        let memory = self.arena.memory(MTU.into());
+        if !self.host.poll_frame(now, memory) {
+            return false;
+        }
+        let packet = memory.split().freeze();
+        let ([AdapterEnd { os, link }], Some(&(_, socket))) = (ends, sockets.first()) else {
+            unreachable!("there is one adapter, with a socket");
+        };
+        os.send_packet(now, link, socket, packet, false);
+        true
+    }
 }
 
 impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
@@ -73,7 +121,7 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
         ] {
             match packet_socket(&mut driver, Endpoint::new(any, config.port)) {
                 Ok((socket, address)) => {
-                    packets.push(socket);
+                    packets.push((ADAPTER, socket));
                     addresses.push(address);
                 }
                 Err(error) => refused = Some(error),
@@ -95,84 +143,30 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
         }
         Ok(Self {
             driver,
-            host,
-            layer,
-            packets,
-            arena: Arena::default(),
+            below: Below {
+                host,
+                arena: Arena::default(),
+            },
+            process: HostProcess::new(layer, packets),
             watch: LinkWatch::new(tell),
         })
     }
 
     /// Returns the endpoints at which the host listens.
     pub fn listening(&self) -> impl Iterator<Item = Endpoint> + '_ {
-        let stack = self.host.stack();
+        let stack = self.below.host.stack();
         stack.listeners().map(|id| stack.listening_at(id))
     }
 
     /// Returns the socket layer.
     pub fn layer(&self) -> &SocketLayer<Bytes> {
-        &self.layer
-    }
-
-    /// Processes received packets.
-    fn take_packets(&mut self, now: Time) {
-        for index in 0..self.packets.len() {
-            while let Some(packet) = self.driver.os_mut().next_packet(self.packets[index]) {
-                self.take_packet(now, packet);
-            }
-        }
-    }
-
-    fn take_packet(&mut self, now: Time, packet: Bytes) {
-        let layer = &self.layer;
-        let is_away = |flow: &Flow| layer.is_away(flow);
-        self.host.handle_frame_unless(now, packet, is_away);
-        while let Some(unclaimed) = self.host.poll_unclaimed() {
-            if let Fate::Forward(_, packet) = self.layer.sort(&unclaimed.flow, unclaimed.packet) {
-                self.send(now, packet, true);
-            }
-        }
-    }
-
-    /// Moves connections that are due to move between the stack and the adapter.
-    fn move_connections(&mut self, now: Time) {
-        let adapters = slice::from_mut(self.driver.adapter_end());
-        self.layer
-            .handle_adapters(now, self.host.stack_mut(), adapters);
-        while let Some((_, packet)) = self.layer.poll_forward() {
-            self.send(now, packet, true);
-        }
-        while let Some(packet) = self.layer.poll_arrived() {
-            self.take_packet(now, packet);
-        }
+        self.process.layer()
     }
 
     /// Handles the stack's events, and sends its packets as long as the queues have space.
     fn settle(&mut self, now: Time) {
-        loop {
-            while let Some((conn, event)) = self.host.stack_mut().poll_event() {
-                self.layer.handle_event(self.host.stack_mut(), conn, &event);
-            }
-            let AdapterEnd { os, link } = self.driver.adapter_end();
-            let mut packets = self.packets.iter();
-            if !packets.all(|&socket| os.has_room_for_packet(link, socket, 1)) {
-                return os.unmask_lazy();
-            }
-            let memory = self.arena.memory(MTU.into());
-            if !self.host.poll_frame(now, memory) {
-                return;
-            }
-            let packet = memory.split().freeze();
-            self.send(now, packet, false);
-        }
-    }
-
-    /// Sends a packet. If the queue has no space, the packet is lost and counted, as on a wire.
-    fn send(&mut self, now: Time, packet: Bytes, forward: bool) {
-        let AdapterEnd { os, link } = self.driver.adapter_end();
-        if let Some(&socket) = self.packets.first() {
-            os.send_packet(now, link, socket, packet, forward);
-        }
+        let ends = slice::from_mut(self.driver.adapter_end());
+        self.process.settle(now, ends, &mut self.below);
     }
 }
 
@@ -219,14 +213,11 @@ impl<N: FnMut(&LinkNews)> SocketWorld for HandoffSockets<N> {
     fn turn(&mut self) -> io::Result<()> {
         self.driver.turn();
         if self.watch.look(&self.driver) {
-            self.layer.handle_adapter_lost(ADAPTER);
+            self.process.layer_mut().handle_adapter_lost(ADAPTER);
         }
         let now = self.driver.now();
-        self.take_packets(now);
-        if self.host.poll_timeout().is_some_and(|due| due <= now) {
-            self.host.handle_timeouts(now);
-        }
-        self.move_connections(now);
+        let ends = slice::from_mut(self.driver.adapter_end());
+        self.process.handle_arrived(now, ends, &mut self.below);
         self.settle(now);
         Ok(())
     }
@@ -237,28 +228,29 @@ impl<N: FnMut(&LinkNews)> SocketWorld for HandoffSockets<N> {
     }
 
     fn next_ready(&mut self) -> Option<Ready> {
-        self.layer.next_ready()
+        self.process.layer_mut().next_ready()
     }
 
     fn calls(&mut self) -> Self::Calls<'_> {
         let now = self.driver.now();
         let adapters = slice::from_mut(self.driver.adapter_end());
-        self.layer.calls(now, self.host.stack_mut(), adapters)
+        let layer = self.process.layer_mut();
+        layer.calls(now, self.below.host.stack_mut(), adapters)
     }
 
     fn unlisten(&mut self) {
         let now = self.driver.now();
-        for listener in self.layer.take_listeners() {
-            self.host.stack_mut().unlisten(now, listener);
+        for listener in self.process.layer_mut().take_listeners() {
+            self.below.host.stack_mut().unlisten(now, listener);
         }
     }
 
     fn undrained(&self) -> usize {
-        self.host.stack().len()
+        self.below.host.stack().len()
     }
 
     fn reset_all(&mut self) {
-        let stack = self.host.stack_mut();
+        let stack = self.below.host.stack_mut();
         let left: Vec<_> = stack.connections().collect();
         for conn in left {
             stack.abort(conn);
@@ -266,7 +258,11 @@ impl<N: FnMut(&LinkNews)> SocketWorld for HandoffSockets<N> {
     }
 
     fn wait(&mut self, due: Time) -> io::Result<()> {
-        let due = self.host.poll_timeout().map_or(due, |own| own.min(due));
+        let due = self
+            .below
+            .host
+            .poll_timeout()
+            .map_or(due, |own| own.min(due));
         let span = due.saturating_since(self.driver.now());
         self.driver.wait(Some(span.into()))
     }
@@ -275,20 +271,20 @@ impl<N: FnMut(&LinkNews)> SocketWorld for HandoffSockets<N> {
 impl<N: FnMut(&LinkNews)> SnapshotSource for HandoffSockets<N> {
     fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
         link_counters(&self.driver, counters);
-        add_host_counters(&self.host, counters);
-        add_handoffs(&self.layer, self.driver.os().soft_limit(), counters);
+        add_host_counters(&self.below.host, counters);
+        add_handoffs(self.layer(), self.driver.os().soft_limit(), counters);
     }
 
     fn applications(&self, now: Time) -> Vec<ApplicationRow> {
         vec![application_row(
             &self.driver,
             now,
-            self.packets.len() as u64,
+            self.process.packets().len() as u64,
         )]
     }
 
     fn places(&self, now: Time) -> Vec<PlaceRow> {
-        let states = self.layer.states();
+        let states = self.layer().states();
         states.map(|state| PlaceRow::new(now, &state)).collect()
     }
 }

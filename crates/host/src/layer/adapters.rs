@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 pub struct AdapterId(pub u8);
 
 impl AdapterId {
-    pub(super) fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }
 }

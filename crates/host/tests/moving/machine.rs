@@ -4,6 +4,7 @@ use crate::adapter::{AdapterSide, End, address, destination, source};
 use crate::conversation::{Script, Side};
 use crate::patient::patient;
 use baton_host::layer::{AdapterId, LayerStats, SocketLayer};
+use baton_host::process::HostProcess;
 use baton_host::{Decision, Selection, SelectionConfig, View};
 use baton_inet::{Cidr, Host, InterfaceConfig, Medium};
 use baton_tcp::{Config, ConnId, State};
@@ -107,7 +108,7 @@ pub struct Machine {
     pub adapters: Vec<AdapterSide>,
     pub ends: Vec<End>,
     pub host: Host,
-    pub layer: SocketLayer<Bytes>,
+    pub process: HostProcess<Bytes>,
 
     pub clients: BTreeMap<u32, Client>,
     pub to_open: u32,
@@ -125,7 +126,9 @@ impl Machine {
         let mut random = Random::new(seed);
         let count = 1 + random.below(3) as usize;
         let both = (0..count).map(|number| AdapterSide::new(number, &mut random));
-        let (adapters, ends) = both.unzip();
+        let (adapters, ends): (Vec<AdapterSide>, _) = both.unzip();
+        let packets = (0..).map(AdapterId).zip(&adapters);
+        let packets = packets.map(|(id, side)| (id, side.packets)).collect();
         let addresses = (0..count).map(address).collect();
         let mut host_ = host(addresses, tcp_config(&mut random), random.draw());
         let selection = selection(&mut random);
@@ -151,7 +154,7 @@ impl Machine {
             adapters,
             ends,
             host: host_,
-            layer,
+            process: HostProcess::new(layer, packets),
             clients: BTreeMap::new(),
             to_open: 2 + random.below(8) as u32,
             next_key: seed << 8,
@@ -190,7 +193,7 @@ impl Machine {
     }
 
     pub fn totals(&self) -> LayerStats {
-        self.layer.stats().clone()
+        self.process.layer().stats().clone()
     }
 
     /// Runs until every conversation has ended.
@@ -199,12 +202,12 @@ impl Machine {
             self.events += 1;
             self.event();
             if self.is_done() {
-                assert_eq!(self.layer.len(), 0, "no socket remains");
+                assert_eq!(self.process.layer().len(), 0, "no socket remains");
                 while self.pump_all() {}
                 return self.check_soft_limits();
             }
         }
-        let states: Vec<_> = self.layer.states().collect();
+        let states: Vec<_> = self.process.layer().states().collect();
         panic!(
             "stuck at {:?}: {states:?}\nclients {:?}\nservers {:?}\n{:?}",
             self.now, self.clients, self.servers, self.ends
@@ -219,7 +222,7 @@ impl Machine {
             && self.peers.stack().is_empty()
             && self.host.stack().is_empty()
             && adapters.all(|side| side.is_lost || side.host.stack().is_empty())
-            && self.layer.is_empty()
+            && self.process.layer().is_empty()
     }
 
     fn event(&mut self) {
@@ -241,7 +244,7 @@ impl Machine {
             5 => self.move_something(),
             _ => self.peers_act(),
         };
-        self.layer.check(self.host.stack());
+        self.process.layer().check(self.host.stack());
         for (side, end) in self.adapters.iter().zip(&self.ends) {
             end.os.check();
             side.adapter.check();
@@ -335,7 +338,7 @@ impl Machine {
         let lost = AdapterId(number as u8);
         self.adapters[number].lose(self.now);
         self.ends[number].os.handle_link_lost(self.now);
-        self.layer.handle_adapter_lost(lost);
+        self.process.layer_mut().handle_adapter_lost(lost);
         self.tell_layer();
         // Peers of connections that were on the adapter, or moving to it, get no more answers, which a router reports to them. The server may
         // already have closed one of these connections while the adapter still had to deliver the last bytes.

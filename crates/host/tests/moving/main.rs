@@ -72,7 +72,7 @@ fn the_same_seed_gives_the_same_run() {
 
 #[test]
 fn connections_of_a_lost_adapter_end_with_a_reason_and_others_continue() {
-    let runs = for_each_seed(60, |seed| {
+    let runs = for_each_seed(80, |seed| {
         let mut machine = Machine::new(seed);
         machine.lose_adapter_after(300 + seed % 20 * 20);
         machine.run();

@@ -1,12 +1,73 @@
 //! The host and its server: packets, moving connections, and conversations.
 
-use crate::adapter::{destination, source};
+use crate::adapter::{AdapterSide, End, destination, source};
 use crate::conversation::Side;
 use crate::machine::Machine;
-use baton_host::layer::{AdapterId, Fate};
+use baton_bus::link::MemoryHost;
+use baton_host::layer::AdapterId;
+use baton_host::process::{HostProcess, Lower, PacketSocket};
 use baton_host::{Gone, Ready, Receive, SocketId, Sockets};
-use baton_wire::Flow;
+use baton_inet::{Host, Unclaimed};
+use baton_tcp::Stack;
+use baton_testkit::Network;
+use baton_wire::{Flow, Time};
 use bytes::Bytes;
+
+/// The host's stack. Its packets take another path once their adapter is lost.
+struct Below<'a> {
+    host: &'a mut Host,
+    adapters: &'a [AdapterSide],
+    to_peers: &'a mut Network<Bytes>,
+}
+
+impl Lower<Bytes> for Below<'_> {
+    type Link = MemoryHost<Bytes>;
+
+    fn stack(&mut self) -> &mut Stack<Bytes> {
+        self.host.stack_mut()
+    }
+
+    fn accept(&mut self, (adapter, _): PacketSocket, packet: &Bytes) -> bool {
+        let of = destination(packet);
+        assert_eq!(of, usize::from(adapter.0), "this adapter has the address");
+        true
+    }
+
+    fn take_in(
+        &mut self,
+        now: Time,
+        packet: Bytes,
+        is_away: impl Fn(&Flow) -> bool,
+    ) -> Option<(Flow, Bytes)> {
+        self.host.handle_frame_unless(now, packet, is_away);
+        let Unclaimed { flow, packet } = self.host.poll_unclaimed()?;
+        Some((flow, packet))
+    }
+
+    fn handle_timeouts(&mut self, now: Time) {
+        self.host.handle_timeouts(now);
+    }
+
+    fn has_room(&self, (adapter, socket): PacketSocket, end: &End) -> bool {
+        let is_lost = self.adapters[usize::from(adapter.0)].is_lost;
+        is_lost || end.os.has_room_for_packet(&end.link, socket, 1)
+    }
+
+    fn transmit(&mut self, now: Time, ends: &mut [End], sockets: &[PacketSocket]) -> bool {
+        let mut frame = Vec::new();
+        if !self.host.poll_frame(now, &mut frame) {
+            return false;
+        }
+        let number = source(&frame);
+        if self.adapters[number].is_lost {
+            self.to_peers.send(now, frame.into());
+        } else {
+            let (End { os, link }, (_, socket)) = (&mut ends[number], sockets[number]);
+            os.send_packet(now, link, socket, frame.into(), false);
+        }
+        true
+    }
+}
 
 impl Machine {
     pub fn pump_host(&mut self, number: usize) -> bool {
@@ -20,70 +81,35 @@ impl Machine {
             // The layer above runs later.
             return did;
         }
-        let mut packets = 0;
-        let socket = self.adapters[number].packets;
-        while let Some(packet) = self.ends[number].os.next_packet(socket) {
-            packets += 1;
-            assert_eq!(
-                destination(&packet),
-                number,
-                "the packet's destination is this adapter"
-            );
-            self.host_takes(packet);
-        }
-        self.tell_layer();
+        self.with_process(HostProcess::handle_arrived);
         self.host_settles();
-        did || packets > 0
+        did
     }
 
     pub fn tell_layer(&mut self) {
-        let stack = self.host.stack_mut();
-        self.layer.handle_adapters(self.now, stack, &mut self.ends);
-        while let Some((adapter, packet)) = self.layer.poll_forward() {
-            assert_eq!(destination(&packet), usize::from(adapter.0));
-            self.send_by(usize::from(adapter.0), packet, true);
-        }
-        while let Some(packet) = self.layer.poll_arrived() {
-            self.host_takes(packet);
-        }
+        self.with_process(HostProcess::handle_adapters);
     }
 
     pub fn host_takes(&mut self, packet: Bytes) {
-        let layer = &self.layer;
-        let is_away = |flow: &Flow| layer.is_away(flow);
-        self.host.handle_frame_unless(self.now, packet, is_away);
-        while let Some(unclaimed) = self.host.poll_unclaimed() {
-            match self.layer.sort(&unclaimed.flow, unclaimed.packet) {
-                Fate::Kept => {}
-                Fate::Forward(adapter, packet) => {
-                    assert_eq!(destination(&packet), usize::from(adapter.0));
-                    self.send_by(usize::from(adapter.0), packet, true);
-                }
-            }
-        }
-    }
-
-    fn send_by(&mut self, number: usize, packet: Bytes, forward: bool) {
-        let (end, socket) = (&mut self.ends[number], self.adapters[number].packets);
-        end.os
-            .send_packet(self.now, &mut end.link, socket, packet, forward);
+        self.with_process(|process, now, ends, below| {
+            process.handle_packet(now, ends, below, packet);
+        });
     }
 
     pub fn host_settles(&mut self) {
-        loop {
-            while let Some((conn, event)) = self.host.stack_mut().poll_event() {
-                self.layer.handle_event(self.host.stack_mut(), conn, &event);
-            }
-            let mut frame = Vec::new();
-            if !self.host.poll_frame(self.now, &mut frame) {
-                return;
-            }
-            let number = source(&frame);
-            match self.adapters[number].is_lost {
-                true => self.to_peers.send(self.now, frame.into()),
-                false => self.send_by(number, frame.into(), false),
-            }
-        }
+        self.with_process(HostProcess::settle);
+    }
+
+    fn with_process<'a>(
+        &'a mut self,
+        what: impl FnOnce(&mut HostProcess<Bytes>, Time, &mut [End], &mut Below<'a>),
+    ) {
+        let mut below = Below {
+            host: &mut self.host,
+            adapters: &self.adapters,
+            to_peers: &mut self.to_peers,
+        };
+        what(&mut self.process, self.now, &mut self.ends, &mut below);
     }
 
     // --- the server ---
@@ -91,7 +117,7 @@ impl Machine {
     pub fn server_acts(&mut self) -> bool {
         let mut acted = false;
         for _ in 0..1 + self.random.below(4) {
-            let Some(ready) = self.layer.next_ready() else {
+            let Some(ready) = self.process.layer_mut().next_ready() else {
                 break;
             };
             acted = true;
@@ -107,7 +133,11 @@ impl Machine {
 
     /// Returns the adapter of a connection: the one that has the connection's local address.
     fn adapter_of(&self, id: SocketId) -> usize {
-        let state = self.layer.state_of(id).expect("the socket exists");
+        let state = self
+            .process
+            .layer()
+            .state_of(id)
+            .expect("the socket exists");
         let AdapterId(number) = state.adapter;
         let address = crate::adapter::address(number.into());
         assert_eq!(
@@ -119,10 +149,19 @@ impl Machine {
 
     fn accept(&mut self) {
         let (now, stack) = (self.now, self.host.stack_mut());
-        let Some(id) = self.layer.calls(now, stack, &mut self.ends).accept() else {
+        let Some(id) = self
+            .process
+            .layer_mut()
+            .calls(now, stack, &mut self.ends)
+            .accept()
+        else {
             return;
         };
-        let port = self.layer.state_of(id).map(|state| state.flow.remote.port);
+        let port = self
+            .process
+            .layer()
+            .state_of(id)
+            .map(|state| state.flow.remote.port);
         let Some((client_says, server_says)) = port.and_then(|port| self.scripts.get(&port)) else {
             panic!("only known peers connect");
         };
@@ -136,7 +175,7 @@ impl Machine {
         let mut side = side.expect("events are reported only for open sockets");
         let is_lost = self.adapters[self.adapter_of(id)].is_lost;
         let (now, stack) = (self.now, self.host.stack_mut());
-        let mut calls = self.layer.calls(now, stack, &mut self.ends);
+        let mut calls = self.process.layer_mut().calls(now, stack, &mut self.ends);
         if readable {
             loop {
                 match calls.receive(id, 1 + self.random.below(5000) as usize) {
@@ -213,7 +252,7 @@ impl Machine {
         let id = SocketId(ids[self.random.below(ids.len() as u64) as usize]);
         let is_lost = self.adapters[self.adapter_of(id)].is_lost;
         let (now, stack) = (self.now, self.host.stack_mut());
-        let mut calls = self.layer.calls(now, stack, &mut self.ends);
+        let mut calls = self.process.layer_mut().calls(now, stack, &mut self.ends);
         let moved = match self.random.percent(50) {
             true => calls.restore(id),
             false => calls.hand_off(id).is_ok(),

@@ -109,7 +109,7 @@ impl Server {
 
     /// Returns handoffs since the start of the run, or `None` if adapters establish all connections.
     pub(in super::super) fn handoffs(&self) -> Option<HandoffResults> {
-        let stats = self.host.stack()?.stats();
+        let stats = self.host.stack()?.layer().stats();
         let reasons = stats.not_offloaded.iter();
         Some(HandoffResults {
             attempted: stats.handoffs_attempted,

@@ -171,7 +171,7 @@ impl HostProcess {
     fn has_ready(&self, ends: &[End]) -> bool {
         let of_sockets = || match &self.stack {
             None => ends.iter().any(|end| end.os.has_ready()),
-            Some(stack) => stack.has_ready(),
+            Some(stack) => stack.layer().has_ready(),
         };
         let has_event = || self.files.has_writable() || self.application.has_next() || of_sockets();
         !self.files.application_sleeps() && has_event()
@@ -372,7 +372,7 @@ impl HostProcess {
 
     /// Returns the stack that currently owns the socket's connection, or `None` if the socket is not connected or the host has no stack.
     fn place_of(&self, socket: SocketId) -> Option<Place> {
-        let state = self.stack.as_deref()?.state_of(socket)?;
+        let state = self.stack.as_deref()?.layer().state_of(socket)?;
         Some(state.place)
     }
 
@@ -412,7 +412,7 @@ impl HostProcess {
             return Some(Ready::Writable(socket));
         }
         if let Some(stack) = &mut self.stack {
-            return stack.next_ready();
+            return stack.layer_mut().next_ready();
         }
         let adapters = ends.len();
         let next = |adapter: usize| ends[adapter].os.next_ready();
@@ -423,7 +423,7 @@ impl HostProcess {
     /// Announces a connection from this endpoint, with the expected number of enqueues to its send buffer.
     pub(super) fn foresee(&mut self, from: Endpoint, enqueues: u32) {
         if let Some(stack) = &mut self.stack {
-            stack.foresee(from, enqueues);
+            stack.layer_mut().foresee(from, enqueues);
         }
     }
 

@@ -80,8 +80,8 @@ impl Server {
         let (host, by) = (&config.host, config.established_by);
         let host = HostProcess::new(experiment, host, by, &mut policies, &mut ends, workload)?;
         if let Some(stack) = host.stack() {
-            for (adapter, end) in ends.iter_mut().enumerate() {
-                end.link.set_packets(stack.packets(adapter).0);
+            for (end, (_, socket)) in ends.iter_mut().zip(stack.packets()) {
+                end.link.set_packets(socket.0);
             }
         }
         let adapters = (0..).zip(nics);
