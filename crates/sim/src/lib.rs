@@ -9,6 +9,7 @@
 //! | a packet on the NIC | `src/machine/server/adapter_process.rs`; the firmware is [`baton_nic`] |
 //! | what crosses the bus, and when | `src/machine/server/link.rs`, `src/machine/server/carrier.rs` |
 //! | a packet on the host: stack, sockets, application | `host_stack.rs`, `metered.rs`, `host_process.rs` in `src/machine/server/` |
+//! | the order in which NIC and host work | [`baton_nic::Process`], [`baton_host::process`] |
 //! | models of processor, cache, DRAM, disk, wire; of buses | [`hardware`]; [`baton_bus::interconnect`] |
 //! | keys of an experiment | [`config`] |
 //! | a policy; one of your own | [`baton_host::Selection`], [`baton_nic::Schedule`], [`baton_cache::Replacement`]; [`MachineBuilder`] |
