@@ -93,12 +93,14 @@ fn clients_with_ports_and_users_with_blanks_are_no_virtual_hosts() {
          ::1 - J. R. Doe [24/Nov/2024:08:17:58 +0000] \"GET /b HTTP/1.1\" 200 4\n\
          10.0.0.1:4712 - J. R. Doe [24/Nov/2024:08:17:59 +0000] \"HEAD /c HTTP/1.1\" 200 5\n",
     );
+    // A response to HEAD has no body, whatever size is logged.
     let rows = [
         (AT, "10.0.0.1", Get, "/a", 200, 3),
         (AT + 1, "::1", Get, "/b", 200, 4),
-        (AT + 2, "10.0.0.1", Head, "/c", 200, 5),
+        (AT + 2, "10.0.0.1", Head, "/c", 200, 0),
     ];
     assert_rows(&log, Format::Common, &rows);
+    assert_eq!(log.bodiless_bytes, 5);
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn squid_native() {
     let none = "1732436277.603 0 192.0.2.1 NONE_NONE/000 0 - error:transaction-end-before-headers - HIER_NONE/- -\n";
     let error = try_read(none.as_bytes(), Some("squid")).unwrap_err();
     assert!(
-        matches!(error, LogError::NoRequests { skipped, .. } if skipped.count(SkipReason::Request) == 1)
+        matches!(error, LogError::NoRequests { skipped, .. } if skipped.count(SkipReason::NoRequest) == 1)
     );
 }
 
@@ -518,4 +520,405 @@ fn all_formats_have_a_name_a_description_and_an_example() {
     ] {
         assert_eq!(Format::from_name(name), Some(format));
     }
+}
+
+/// Twenty-four lines of twenty clients for five files of 100 bytes and more: what the function makes of number, client and second.
+fn many(line: impl Fn(u32, &str, u32) -> String) -> String {
+    let line = |i: u32| line(i, &format!("198.51.100.{}", i % 20 + 1), 10 + i) + "\n";
+    (0..24).map(line).collect()
+}
+
+/// The same in Combined.
+fn combined(i: u32, client: &str, second: u32) -> String {
+    format!(
+        "{client} - - [24/Nov/2024:08:17:{second} +0000] \"GET /f{} HTTP/1.1\" 200 {} \"-\" \"agent/1.0\"",
+        i % 5,
+        100 + i
+    )
+}
+
+/// Asserts that the log is that of [`many`] lines, and in this format.
+#[track_caller]
+fn assert_many(text: &str, format: Format) -> Log {
+    let log = read(text);
+    assert_eq!((log.format, log.skipped.total()), (format, 0));
+    let found = (log.requests.len(), log.clients.len(), log.urls.len());
+    assert_eq!((found, log.content_bytes()), ((24, 20, 5), 2676));
+    assert!(log.requests.iter().all(|request| request.status == 200));
+    let names = (0..20).map(|i| text_of(log.clients.get(i)));
+    assert!(
+        names.clone().all(|name| name.starts_with("198.51.100.")),
+        "{:?}",
+        names.collect::<Vec<_>>()
+    );
+    log
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    text(bytes).to_owned()
+}
+
+#[test]
+fn lines_behind_what_others_write_in_front_have_the_same_clients() {
+    let prefixes = [
+        "Nov 24 08:17:57 web1 nginx: ",
+        "<134>Nov  4 08:17:57 web1 nginx[12]: ",
+        "<30>Nov 24 08:17:57 nginx: ",
+        "<134>1 2024-11-24T08:17:57.123Z web1 nginx 12 - - ",
+        "112 <134>1 2024-11-24T08:17:57+01:00 web1 nginx 12 ID [x@1 a=\"b\"][y@1 c=\"d\"] ",
+        "2024-11-24T08:17:57.123456+01:00 web1 nginx[12]: ",
+        "2024-11-24T08:17:57.123456789Z ",
+        "2024-11-24T08:17:57.123456789Z stdout F ",
+        "web_1  | ",
+        "web-1  | 2024-11-24T08:17:57.123456789Z ",
+        "08:17:57 web.1  | ",
+        "[pod/web-1-x/nginx] ",
+        "[pod/web-1-x/nginx] 2024-11-24T08:17:57.123456789Z ",
+        "nginx: ",
+    ];
+    for prefix in prefixes {
+        let text = many(|i, client, second| format!("{prefix}{}", combined(i, client, second)));
+        let log = assert_many(&text, Format::Combined);
+        assert_eq!(log.unwrapped, 24, "{prefix}");
+    }
+}
+
+#[test]
+fn lines_within_json_csv_and_quotes_have_the_same_clients() {
+    let json = |line: &str| line.replace('"', "\\\"");
+    let csv = |line: &str| line.replace('"', "\"\"");
+    let forms: [&dyn Fn(&str) -> String; 7] = [
+        &|line| {
+            format!(
+                "{{\"log\":\"{}\\n\",\"stream\":\"stdout\",\"time\":\"2024-11-24T08:17:57Z\"}}",
+                json(line)
+            )
+        },
+        &|line| {
+            format!(
+                "{{\"MESSAGE\":\"{}\",\"_HOSTNAME\":\"web1\",\"__REALTIME_TIMESTAMP\":\"1\"}}",
+                json(line)
+            )
+        },
+        &|line| {
+            format!(
+                "{{\"timestamp\":1732436277000,\"message\":\"{}\",\"id\":\"1\"}}",
+                json(line)
+            )
+        },
+        &|line| format!("{{\"log\":\"Nov 24 08:17:57 web1 nginx: {}\"}}", json(line)),
+        &|line| format!("2024-11-24 08:17:57.000,\"{}\"", csv(line)),
+        &|line| format!("\"2024-11-24 08:17:57.000\",\"{}\"", csv(line)),
+        &|line| format!("\"{}\"", csv(line)),
+    ];
+    for form in forms {
+        let text = many(|i, client, second| form(&combined(i, client, second)));
+        assert_many(&text, Format::Combined);
+    }
+}
+
+#[test]
+fn text_in_front_that_is_not_known_is_refused_with_a_format_that_reads_the_lines() {
+    for (prefix, guess) in [
+        (
+            "web-6d4 nginx ",
+            "'$_ $_ $remote_addr $_ $_ [$time_local] \"$request\" $status $body_bytes_sent...'",
+        ),
+        (
+            "INFO - ",
+            "'$_ $_ $remote_addr $_ $_ [$time_local] \"$request\" $status $body_bytes_sent...'",
+        ),
+    ] {
+        let text = many(|i, client, second| format!("{prefix}{}", combined(i, client, second)));
+        let error = try_read(text.as_bytes(), None).unwrap_err().to_string();
+        assert!(error.contains(&format!("--format {guess}")), "{error}");
+        let log = read_as(&text, guess.trim_matches('\''));
+        assert_eq!((log.clients.len(), log.content_bytes()), (20, 2676));
+    }
+    // Of two addresses, the client is the one of which there are more.
+    let text = many(|i, client, second| {
+        format!(
+            "10.0.0.1 <{second}> [2024-11-24T08:17:{second}Z] {client}:99 GET /f{} 200 {}",
+            i % 5,
+            100 + i
+        )
+    });
+    let error = try_read(text.as_bytes(), None).unwrap_err().to_string();
+    let guess =
+        "'$_ $_ [$time_local] $remote_addr $request_method $request_uri $status $body_bytes_sent'";
+    assert!(error.contains(guess), "{error}");
+}
+
+#[test]
+fn a_user_cannot_pretend_to_be_a_client() {
+    // An ident that is no `-`, words that look like the end of a prefix, and an address as a user.
+    for names in ["x y z", "- 10.9.9.9 - -", "- a 10.9.9.9:80", "10.9.9.9 -"] {
+        let line = format!("web {names} [24/Nov/2024:08:17:57 +0000] \"GET /a HTTP/1.1\" 200 5");
+        for format in ["common", "combined"] {
+            let error = try_read(line.as_bytes(), Some(format))
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("no client"), "{names}: {error}");
+        }
+    }
+}
+
+#[test]
+fn an_address_behind_the_agent_is_the_client_only_if_it_behaves_like_one() {
+    // nginx-proxy logs `$upstream_addr` there: few addresses, whose port occurs again.
+    let upstream = |i: u32| format!("10.9.9.{}:8080", i % 2 + 1);
+    let text =
+        many(|i, client, second| format!("{} \"{}\"", combined(i, client, second), upstream(i)));
+    assert_eq!(assert_many(&text, Format::Combined).forwarded, 0);
+    let behind_host = |i, client: &str, second| {
+        format!(
+            "www.example.com {} \"{}\"",
+            combined(i, client, second),
+            upstream(i)
+        )
+    };
+    assert_eq!(
+        assert_many(&many(behind_host), Format::VhostCombined).forwarded,
+        0
+    );
+    // A list of those that were tried, and the server's own address.
+    let text = many(|i, client, second| {
+        format!(
+            "{} \"10.9.9.1:80, 10.9.9.2:80\"",
+            combined(i, client, second)
+        )
+    });
+    assert_eq!(assert_many(&text, Format::Combined).forwarded, 0);
+    let text = many(|i, client, second| format!("{} \"10.9.9.1\"", combined(i, client, second)));
+    assert_eq!(
+        assert_many(&text, Format::Combined).warnings(),
+        Vec::<String>::new()
+    );
+    // The clients of a proxy, with ports that hardly occur again.
+    let text = many(|i, client, second| {
+        format!(
+            "{} \"{client}:{}\"",
+            combined(i, "10.0.0.1", second),
+            4000 + i
+        )
+    });
+    assert_eq!(assert_many(&text, Format::Combined).forwarded, 24);
+    // As many addresses as clients, all public, may be either.
+    let text = many(|i, client, second| {
+        let other = client.replace("198.51.100", "203.0.113");
+        format!("{} \"{other}\"", combined(i, client, second))
+    });
+    let log = assert_many(&text, Format::Combined);
+    assert_eq!(log.perhaps_forwarded, 24);
+    assert!(log.warnings()[0].starts_with("24 of 24 requests have another address"));
+}
+
+#[test]
+fn an_address_in_front_of_the_client_is_a_virtual_host_or_x_forwarded_for() {
+    let text = many(|i, client, second| format!("203.0.113.1 {}", combined(i, client, second)));
+    assert_many(&text, Format::VhostCombined);
+    let text = many(|i, client, second| format!("{client} {}", combined(i, "10.0.0.1", second)));
+    assert_eq!(assert_many(&text, Format::VhostCombined).forwarded, 24);
+}
+
+#[test]
+fn a_header_that_haproxy_captured_is_the_client_only_if_it_behaves_like_one() {
+    let line = |i: u32, client: &str, second: u32, headers: &str| {
+        format!(
+            "Nov 24 08:17:57 lb haproxy[9]: {client}:4{i:04} [24/Nov/2024:08:17:{second}.123] fe be/s1 0/0/1/2/3 200 {} - - ---- 1/1/1/1/0 0/0 \
+             {headers} \"GET /f{} HTTP/1.1\"",
+            100 + i,
+            i % 5
+        )
+    };
+    let host = many(|i, client, second| line(i, client, second, "{10.8.0.5:8443|agent}"));
+    assert_eq!(assert_many(&host, Format::Haproxy).forwarded, 0);
+    let both =
+        many(|i, client, second| line(i, "10.0.0.1", second, &format!("{{10.8.0.5|{client}}}")));
+    assert_eq!(assert_many(&both, Format::Haproxy).forwarded, 24);
+}
+
+#[test]
+fn an_escaped_quote_does_not_end_a_request() {
+    for quoted in [
+        r#"\"a\" 404 7 b"#,
+        r#"a\\\" 404 7 "b"#,
+        r"\x22a\x22 404 7 b",
+    ] {
+        let text = format!(
+            "198.51.100.1 - - [24/Nov/2024:08:17:57 +0000] \"GET /s?q={quoted} HTTP/1.1\" 200 100 \"-\" \"agent\"\n"
+        );
+        let url = format!("/s?q={quoted}");
+        let rows = [(AT, "198.51.100.1", Get, url.as_str(), 200, 100)];
+        assert_rows(&read(&text), Format::Combined, &rows);
+        let format = r#"%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i""#;
+        assert_rows(&read_as(&text, format), Format::LogFormat, &rows);
+    }
+}
+
+#[test]
+fn formats_with_a_pattern_give_the_client_status_and_size_of_their_example() {
+    for format in Format::ALL
+        .into_iter()
+        .filter(|format| format.pattern().is_some())
+    {
+        let log = read(format.example());
+        assert_eq!((log.format, log.skipped.total()), (format, 0));
+        let request = log.requests[0];
+        let client = text(log.clients.get(request.client));
+        assert!(
+            ["192.0.2.1", "10.0.0.1", "client"].contains(&client),
+            "{format}: {client}"
+        );
+        let status = if format == Format::SslRequest { 0 } else { 200 };
+        let bytes = if format == Format::Python { 0 } else { 512 };
+        assert_eq!((request.status, request.bytes), (status, bytes), "{format}");
+        // 1998-04-30 22:00:04 UTC.
+        assert_eq!(request.time_us / 1_000_000, 893_973_604, "{format}");
+        assert!(text(log.urls.get(0)).ends_with("/a"), "{format}");
+    }
+}
+
+#[test]
+fn load_balancers_with_ipv6_clients_and_connections_without_a_request() {
+    let line = |client: &str, request: &str| {
+        format!(
+            "https 2024-11-24T08:17:57.123456Z app/lb/50dc {client} 10.0.0.1:80 0.001 0.002 0.000 200 200 34 366 \"{request}\" \"a \\\"b\\\"\" - \
+             - arn \"Root=1\" \"-\" \"-\" 0 2024-11-24T08:17:57.0Z \"forward\" \"-\" \"-\"\n"
+        )
+    };
+    let text = line("2001:db8::1:40000", "GET https://www:443/a HTTP/2.0")
+        + &line("[2001:db8::2]:40000", "HEAD /b HTTP/2.0");
+    let rows = [
+        (AT, "2001:db8::1", Get, "https://www:443/a", 200, 366),
+        (AT, "2001:db8::2", Head, "/b", 200, 0),
+    ];
+    assert_rows(&read(&text), Format::Alb, &rows);
+    let log = read(&(text + &line("192.0.2.1:1", "- - -")));
+    assert_eq!(
+        (log.requests.len(), log.skipped.count(SkipReason::NoRequest)),
+        (2, 1)
+    );
+}
+
+#[test]
+fn connections_without_a_request_do_not_make_a_log_unreadable() {
+    let none = |i: u32| {
+        format!("198.51.100.{i} - - [24/Nov/2024:08:17:57 +0000] \"-\" 408 0 \"-\" \"-\"\n")
+    };
+    let text: String = (1..31).map(none).collect();
+    let log = read(&(text.clone() + &many(combined)));
+    assert_eq!(
+        (log.requests.len(), log.skipped.count(SkipReason::NoRequest)),
+        (24, 30)
+    );
+    assert!(
+        log.warnings()[0].starts_with("30 of 54 lines are left out: connections without a request")
+    );
+    let error = try_read(text.as_bytes(), None).unwrap_err().to_string();
+    assert!(error.contains("30 connection without a request"), "{error}");
+}
+
+#[test]
+fn lines_of_several_formats_are_read_and_counted() {
+    let json = r#"{"time_iso8601":"2024-11-24T08:17:57Z","remote_addr":"198.51.100.1","request":"GET /f0 HTTP/1.1","status":200,"body_bytes_sent":7}"#;
+    let text =
+        many(combined) + json + "\nwww.example.com:80 " + &combined(0, "198.51.100.2", 10) + "\n";
+    let log = read(&text);
+    assert_eq!(
+        (log.format, log.requests.len(), log.skipped.total()),
+        (Format::Combined, 26, 0)
+    );
+    assert_eq!((log.clients.len(), log.other_formats), (20, 2));
+    assert!(
+        log.warnings()[0].contains("2 of 26 requests are in lines of other formats than combined")
+    );
+    // Somebody who names the format gets that format only.
+    assert!(
+        try_read(text.as_bytes(), Some("combined"))
+            .unwrap()
+            .skipped
+            .total()
+            > 0
+    );
+}
+
+#[test]
+fn logs_without_requests_are_named() {
+    let logs = [
+        (
+            "Nov 24 08:17:57 lb haproxy[9]: 192.0.2.1:40000 [24/Nov/2024:08:17:57.123] fe be/s1 0/0/5007 100 -- 1/1/1/1/0 0/0",
+            "HAProxy's log of TCP connections",
+        ),
+        (
+            "2024/11/24 08:17:57 [error] 12#12: *1 open() \"/x\" failed, client: 192.0.2.1, request: \"GET /x HTTP/1.1\"",
+            "nginx's error log",
+        ),
+        (
+            "[Sun Nov 24 08:17:57.123456 2024] [core:error] [pid 12] [client 192.0.2.1:9] AH00126: x",
+            "Apache's error log",
+        ),
+    ];
+    for (line, name) in logs {
+        let error = try_read(format!("{line}\n{line}\n").as_bytes(), None)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn w3c_with_local_times_doubled_quotes_and_other_directives() {
+    let log = read(
+        "#Software: x\n#Version: 1.0\n#Fields: date-local time-local c-ip cs(User-Agent) cs-method cs-uri-stem sc-status sc-bytes\n\
+         2024-11-24 08:17:57.5 192.0.2.1 \"a \"\"b\"\" c\" GET /a 200 5\n\
+         #Fields: time-local date-local time date cs-uri-stem c-ip c-status sc-bytes\n\
+         09:17:58 2024-11-24 08:17:58 2024-11-24 /b 192.0.2.2 304 6\n\
+         #Date: 2024-11-24\n#Fields: time c-ip cs-uri-stem sc-bytes\n\
+         23:59:59 192.0.2.3 /c 7\n00:00:01 192.0.2.3 /c 8\n",
+    );
+    let rows = [
+        (AT, "192.0.2.1", Get, "/a", 200, 5),
+        (AT + 1, "192.0.2.2", Get, "/b", 304, 0),
+        (1_732_492_799, "192.0.2.3", Get, "/c", 0, 7),
+        (1_732_492_801, "192.0.2.3", Get, "/c", 0, 8),
+    ];
+    assert_rows(&log, Format::W3c, &rows);
+}
+
+#[test]
+fn json_as_nginx_writes_it_without_escapes_for_json() {
+    let log = read(
+        r#"{"remote_addr":"192.0.2.1","time_iso8601":"2024-11-24T08:17:57+00:00","request":"GET /a?\x22b\x22 HTTP/1.1","status":"200","body_bytes_sent":"9","ua":"a \x22b\x22 \x5C"}
+"#,
+    );
+    assert_rows(
+        &log,
+        Format::Json,
+        &[(AT, "192.0.2.1", Get, "/a?\"b\"", 200, 9)],
+    );
+}
+
+#[test]
+fn json_of_gateways_and_content_networks() {
+    let log = read(
+        r#"{"timeStamp":"2024-11-24T08:17:57Z","properties":{"clientIP":"192.0.2.1","httpMethod":"GET","requestUri":"/a","requestQuery":"b=c","httpStatus":200,"receivedBytes":65,"sentBytes":553}}
+{"ClientIP":"192.0.2.2","ClientRequestMethod":"POST","ClientRequestURI":"/b","EdgeResponseStatus":200,"EdgeResponseBytes":77,"EdgeStartTimestamp":"2024-11-24T08:17:58Z"}
+{"cliIP":"192.0.2.3","reqMethod":"GET","reqPath":"/c","statusCode":"404","bytes":"9","reqTimeSec":"1732436279.25"}
+"#,
+    );
+    let rows = [
+        (AT, "192.0.2.1", Get, "/a?b=c", 200, 553),
+        (AT + 1, "192.0.2.2", Post, "/b", 200, 77),
+        (AT + 2, "192.0.2.3", Get, "/c", 404, 9),
+    ];
+    assert_rows(&log, Format::Json, &rows);
+}
+
+#[test]
+fn sizes_may_exceed_those_of_32_bits() {
+    let text = many(|i, client, second| {
+        combined(i, client, second).replace(&format!(" 200 {}", 100 + i), " 200 4700000000")
+    });
+    assert_eq!(read(&text).content_bytes(), 24 * 4_700_000_000);
 }

@@ -30,7 +30,7 @@ pub enum LogError {
         remedy: &'static str,
     },
     /// No known format fits the first lines.
-    #[error("{}: {}", path.display(), unknown(*line, text, best.as_ref()))]
+    #[error("{}: {}", path.display(), unknown(*line, text, best.as_ref(), guess.as_deref()))]
     UnknownFormat {
         /// The file.
         path: PathBuf,
@@ -40,6 +40,8 @@ pub enum LogError {
         text: String,
         /// The format that fits some lines, but not enough.
         best: Option<Fitting>,
+        /// A format that reads the lines, if its guess of the client is right.
+        guess: Option<String>,
     },
     /// No line could be parsed.
     #[error("{}: no line is in the format {format}; expected lines like `{}`; {skipped}", path.display(), format.example())]
@@ -99,18 +101,25 @@ fn after(line: u64) -> String {
     }
 }
 
-fn unknown(line: u64, text: &str, best: Option<&Fitting>) -> String {
-    match best {
+fn unknown(line: u64, text: &str, best: Option<&Fitting>, guess: Option<&str>) -> String {
+    let what = match best {
         Some(Fitting { format, lines, of }) => format!(
-            "only {lines} of the first {of} lines are in a known access log format ({format}); line {line} is the first that is not: \
-             \"{text}\"; expected another --format, or --allow-skipped (workload.allow_skipped) to skip such lines"
+            "only {lines} of the first {of} lines are in a known access log format ({format}); line {line} is the first that is not: \"{text}\""
         ),
-        None => format!(
-            "line {line}: \"{text}\" is in no known access log format; expected one of {}; or the format as --format '%h %t \"%r\" %>s %b', \
-             json:client=NAME,time=NAME,url=NAME,bytes=NAME, csv:client=NAME,...",
+        None => format!("line {line}: \"{text}\" is in no known access log format"),
+    };
+    let expected = match (guess, best) {
+        (Some(guess), _) => format!(
+            "this would read it, if $remote_addr is where the client is: --format '{guess}'"
+        ),
+        (None, Some(_)) => "expected another --format, or --allow-skipped (workload.allow_skipped) to skip such lines".to_owned(),
+        (None, None) => format!(
+            "expected one of {}; or the format as --format '%h %t \"%r\" %>s %b', json:client=NAME,time=NAME,url=NAME,bytes=NAME, \
+             csv:client=NAME,...",
             Format::list()
         ),
-    }
+    };
+    format!("{what}; {expected}")
 }
 
 /// Why a log cannot be replayed.
@@ -126,7 +135,9 @@ pub enum NotReplayable {
         format: Format,
     },
     /// The log has no requests.
-    #[error("the log has no requests")]
+    #[error(
+        "the log has no requests, or only for responses of 2 GiB or more, which are not replayed"
+    )]
     Empty,
     /// All responses are empty.
     #[error("all responses in the log are of 0 bytes, so there is nothing to send")]

@@ -13,6 +13,8 @@ pub enum Field {
     Client,
     /// X-Forwarded-For.
     Forwarded,
+    /// Headers that HAProxy captured, one of which may be X-Forwarded-For.
+    Headers,
     /// The request line.
     Request,
     /// The method.
@@ -25,21 +27,25 @@ pub enum Field {
     Status,
     /// The size of the response in bytes.
     Bytes,
+    /// A line of another format, in which all of this is.
+    Line,
 }
 
 impl Field {
     /// All fields.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Time,
         Self::Date,
         Self::Client,
         Self::Forwarded,
+        Self::Headers,
         Self::Request,
         Self::Method,
         Self::Url,
         Self::Query,
         Self::Status,
         Self::Bytes,
+        Self::Line,
     ];
 
     /// Returns the name in a [`FormatSpec`](super::FormatSpec).
@@ -49,12 +55,14 @@ impl Field {
             Self::Date => "date",
             Self::Client => "client",
             Self::Forwarded => "forwarded",
+            Self::Headers => "headers",
             Self::Request => "request",
             Self::Method => "method",
             Self::Url => "url",
             Self::Query => "query",
             Self::Status => "status",
             Self::Bytes => "bytes",
+            Self::Line => "line",
         }
     }
 
@@ -70,7 +78,8 @@ impl Field {
 }
 
 /// Names that servers use for each field, the preferred ones first, in lower case and with `_` for `-` and spaces: nginx, Caddy, Traefik,
-/// Apache as it is often set up, Envoy, Google's load balancers, the Elastic Common Schema, W3C. A dot selects a member of an object.
+/// Apache as it is often set up, Envoy, Google's load balancers and storage, Azure's gateways, Cloudflare, Akamai, the Elastic Common
+/// Schema, W3C. A dot selects a member of an object.
 const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
     (
         Field::Time,
@@ -86,9 +95,13 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "time",
             "datetime",
             "date_time",
+            "time_micros",
+            "requesttime",
+            "reqtimesec",
+            "edgestarttimestamp",
         ],
     ),
-    (Field::Date, &["date"]),
+    (Field::Date, &["date", "date_local"]),
     (
         Field::Client,
         &[
@@ -115,6 +128,9 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "ip",
             "ip_address",
             "c_dns",
+            "properties.clientip",
+            "cliip",
+            "sourceip",
         ],
     ),
     (
@@ -128,6 +144,7 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "xff",
         ],
     ),
+    (Field::Headers, &["captured_headers"]),
     (Field::Request, &["request", "request_line"]),
     (
         Field::Method,
@@ -141,6 +158,10 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "cs_method",
             "http_method",
             "verb",
+            "properties.httpmethod",
+            "httpmethod",
+            "clientrequestmethod",
+            "reqmethod",
         ],
     ),
     (
@@ -159,11 +180,22 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "path",
             "uri_path",
             "request_path",
+            "properties.requesturi",
+            "clientrequesturi",
+            "reqpath",
+            "resourcepath",
         ],
     ),
     (
         Field::Query,
-        &["query_string", "args", "query", "url.query", "cs_uri_query"],
+        &[
+            "query_string",
+            "args",
+            "query",
+            "url.query",
+            "cs_uri_query",
+            "properties.requestquery",
+        ],
     ),
     (
         Field::Status,
@@ -178,6 +210,11 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "http_status",
             "response",
             "code",
+            "c_status",
+            "properties.httpstatus",
+            "properties.httpstatuscode",
+            "edgeresponsestatus",
+            "statuscode",
         ],
     ),
     (
@@ -195,6 +232,23 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "body_bytes",
             "response_bytes",
             "response_length",
+            "responselength",
+            "properties.sentbytes",
+            "properties.responsebytes",
+            "edgeresponsebytes",
+        ],
+    ),
+    (
+        Field::Line,
+        &[
+            "log",
+            "message",
+            "msg",
+            "@message",
+            "textpayload",
+            "event.original",
+            "_raw",
+            "line",
         ],
     ),
 ];

@@ -2,7 +2,7 @@
 //!
 //! # What is replayed
 //! The content bytes of a request's response are taken from the log: the logged byte count, 0 where the log has `-`, and 0 for the statuses
-//! that have no body (304 Not Modified, 204, 1xx; RFC 9110 section 6.4.1), no matter which number is logged for them. A file is a distinct
+//! that have no body (304 Not Modified, 204, 1xx; RFC 9110 section 6.4.1) and for HEAD, no matter which number is logged for them. A file is a distinct
 //! URL, including the query. Its size is the largest content seen for that URL; a request with a smaller logged size (206 Partial Content,
 //! an aborted transfer) is replayed with its own size, as the first bytes of the file.
 //!
@@ -11,15 +11,22 @@
 //! [`Skipped`]. A file of which less than half can be parsed is a [`LogError`], unless that is allowed.
 //!
 //! # Clients
-//! If a log has X-Forwarded-For, its first address is the client ([`Log::forwarded`]) instead of the proxy that opened the connection. The
-//! header is recognised in a field of that name, at the start of a Common or Combined line, as the third quoted field after it (nginx's
-//! `main`), and as a captured header of HAProxy.
+//! A client is the address or name that the format puts there, and a line without one is skipped. What syslog, container runtimes and log
+//! services put around lines is removed by rule; other text in front of lines makes them unreadable ([`LogError::UnknownFormat`], with a
+//! format that would read them where one is found).
+//!
+//! If a log has X-Forwarded-For, its first address is the client ([`Log::forwarded`]) instead of the proxy that opened the connection. Some
+//! formats say where it is: a field of that name, a list of addresses at the start of a line. An address in quotes behind the user agent,
+//! among HAProxy's captured headers, or in front of the client may be it or something else, such as the server to which a proxy passed the
+//! request: what all lines have there tells ([`Log::warnings`] if it does not).
 
+mod clients;
 mod compression;
 mod detect;
 mod error;
 mod fields;
 mod format;
+mod guess;
 mod kept;
 mod lines;
 mod names;
@@ -30,6 +37,7 @@ mod skipped;
 mod spec;
 mod text;
 mod warning;
+mod wrapper;
 mod write;
 
 pub use compression::Compression;
@@ -98,10 +106,16 @@ pub struct Log {
     pub has_sizes: bool,
     /// Number of requests whose size was logged as `-` and counts as 0.
     pub dashes: u64,
-    /// Bytes logged for responses whose status has no body; they count as 0.
+    /// Bytes logged for responses without a body, by their status or to HEAD; they count as 0.
     pub bodiless_bytes: u64,
     /// Number of requests whose client is the first address of X-Forwarded-For.
     pub forwarded: u64,
+    /// Number of requests with addresses that may be X-Forwarded-For, or not; the client of these is the one that opened the connection.
+    pub perhaps_forwarded: u64,
+    /// Number of requests in a line of another format than [`Self::format`].
+    pub other_formats: u64,
+    /// Number of requests that were found behind or within what syslog, a container runtime or a log service writes.
+    pub unwrapped: u64,
     /// Whether the lines had to be sorted by time.
     pub resorted: bool,
 }

@@ -1,5 +1,6 @@
 //! Conversion of lines to a [`Log`].
 
+use super::clients::Clients;
 use super::compression::other_than_a_log;
 use super::detect::{SAMPLE_LINES, detect};
 use super::error::LogError;
@@ -8,7 +9,8 @@ use super::names::Names;
 use super::parse::{Entry, Parsed, Parser};
 use super::skipped::{SkipReason, Skipped};
 use super::spec::FormatSpec;
-use super::{Format, Log, Request, open};
+use super::wrapper::Wrapper;
+use super::{Format, Log, Method, Request, open};
 use crate::source::FileSet;
 use std::io::{self, Read};
 use std::path::Path;
@@ -83,7 +85,7 @@ impl Log {
                 FormatSpec::detected(detect(path, &head, options.allow_skipped)?)
             }
         };
-        let mut builder = LogBuilder::new(&format);
+        let mut builder = LogBuilder::new(&format, options.format.is_none());
         for line in &head {
             builder.line(line.as_raw());
         }
@@ -106,7 +108,8 @@ impl Log {
     fn accept(self, path: &Path, allow_skipped: bool) -> Result<Self, LogError> {
         let path = path.to_owned();
         let format = self.format;
-        if self.skipped.lines() == self.skipped.count(SkipReason::Blank) {
+        if self.requests.is_empty() && self.skipped.lines() == self.skipped.count(SkipReason::Blank)
+        {
             return Err(LogError::Empty { path });
         }
         if self.requests.is_empty() {
@@ -131,44 +134,94 @@ impl Log {
 
 /// Collects parsed lines into a [`Log`].
 struct LogBuilder {
-    parser: Parser,
+    /// The log's format, and then those of which single lines may be among its lines.
+    parsers: Vec<Parser>,
+    wrapper: Wrapper,
+    requests: Requests,
+}
+
+/// What was read so far.
+struct Requests {
     log: Log,
     sizes: Vec<u64>,
+    clients: Clients,
 }
 
 impl LogBuilder {
-    fn new(format: &FormatSpec) -> Self {
+    /// Creates a builder for this format; lines of other formats are read if it was `detected`.
+    fn new(format: &FormatSpec, detected: bool) -> Self {
+        let others = Format::ALL.into_iter().filter(|&other| {
+            detected && other.mixes() && other != format.format() && format.format() != Format::Epa
+        });
+        let others = others.filter_map(FormatSpec::named);
+        let parsers = std::iter::once(format.clone()).chain(others);
         Self {
-            parser: Parser::new(format),
-            log: Log::empty(format.format()),
-            sizes: Vec::new(),
+            parsers: parsers.map(|format| Parser::new(&format)).collect(),
+            wrapper: Wrapper::new(),
+            requests: Requests {
+                log: Log::empty(format.format()),
+                sizes: Vec::new(),
+                clients: Clients::default(),
+            },
         }
     }
 
     fn line(&mut self, line: RawLine<'_>) {
-        self.log.skipped.count_line();
-        let parsed = if line.truncated {
-            Err(SkipReason::TooLong)
-        } else {
-            self.parser.parse(line.text)
+        self.requests.log.skipped.count_line();
+        let taken = match line.truncated {
+            true => Err(SkipReason::TooLong),
+            false => self.take(line.text),
         };
-        match parsed {
-            Ok(Parsed::Entry(entry)) => add(&mut self.log, &mut self.sizes, &entry),
-            Ok(Parsed::Directive) => {}
-            Err(reason) => self.log.skipped.add(line.number, reason, line.text),
+        if let Err(reason) = taken {
+            let skipped = &mut self.requests.log.skipped;
+            skipped.add(line.number, reason, line.text);
         }
     }
 
-    fn finish(mut self) -> Log {
-        let log = &mut self.log;
-        log.has_sizes = self.parser.has_sizes();
-        log.files = FileSet::new(self.sizes);
+    /// Takes the request of a line in the log's format; if it is in another one, or within something else, the request of that.
+    fn take(&mut self, text: &[u8]) -> Result<(), SkipReason> {
+        let reason = match self.requests.take(&mut self.parsers[0], text) {
+            Ok(()) => return Ok(()),
+            Err(reason @ (SkipReason::Blank | SkipReason::NoRequest)) => return Err(reason),
+            Err(reason) => reason,
+        };
+        let layers = self.wrapper.layers(text);
+        let texts = || std::iter::once(text).chain(layers.iter().map(|layer| &**layer));
+        let (mut other, mut no_request) = (0, false);
+        for parser in &mut self.parsers {
+            for (depth, text) in texts().enumerate() {
+                let taken = self.requests.take(parser, text);
+                if taken.is_ok() {
+                    self.requests.log.unwrapped += u64::from(depth > 0);
+                    self.requests.log.other_formats += other;
+                    return Ok(());
+                }
+                no_request |= taken == Err(SkipReason::NoRequest);
+            }
+            other = 1;
+        }
+        Err(if no_request {
+            SkipReason::NoRequest
+        } else {
+            reason
+        })
+    }
+
+    fn finish(self) -> Log {
+        let Requests {
+            mut log,
+            sizes,
+            clients,
+        } = self.requests;
+        clients.settle(&mut log);
+        log.has_sizes = self.parsers[0].has_sizes();
+        log.files = FileSet::new(sizes);
         if !log.requests.is_sorted_by_key(|r| r.time_us) {
             log.requests.sort_by_key(|r| r.time_us);
             log.resorted = true;
         }
         log.requests.shrink_to_fit();
-        self.log
+        log
     }
 }
 
@@ -186,42 +239,55 @@ impl Log {
             dashes: 0,
             bodiless_bytes: 0,
             forwarded: 0,
+            perhaps_forwarded: 0,
+            other_formats: 0,
+            unwrapped: 0,
             resorted: false,
         }
     }
 }
 
-/// Appends one parsed line to `log`.
-fn add(log: &mut Log, sizes: &mut Vec<u64>, entry: &Entry<'_>) {
-    let client = log.clients.insert(entry.client);
-    let file = log.urls.insert(entry.url);
-    if file as usize == sizes.len() {
-        sizes.push(0);
+impl Requests {
+    /// Takes the request of a line, if the line has one in the parser's format.
+    fn take(&mut self, parser: &mut Parser, text: &[u8]) -> Result<(), SkipReason> {
+        if let Parsed::Entry(entry) = parser.parse(text)? {
+            self.add(&entry);
+        }
+        Ok(())
     }
-    log.dashes += u64::from(entry.bytes.is_none());
-    log.forwarded += u64::from(entry.forwarded);
-    let logged = entry.bytes.unwrap_or(0);
-    let bytes = if has_body(entry.status) { logged } else { 0 };
-    log.bodiless_bytes += logged - bytes;
-    let size = &mut sizes[file as usize];
-    *size = bytes.max(*size);
-    let Entry {
-        time_us,
-        status,
-        method,
-        ..
-    } = *entry;
-    log.requests.push(Request {
-        time_us,
-        bytes,
-        client,
-        file,
-        status,
-        method,
-    });
+
+    fn add(&mut self, entry: &Entry<'_>) {
+        let log = &mut self.log;
+        let client = log.clients.insert(entry.client);
+        self.clients.note(log.requests.len(), entry.forwarded);
+        let file = log.urls.insert(entry.url);
+        if file as usize == self.sizes.len() {
+            self.sizes.push(0);
+        }
+        log.dashes += u64::from(entry.bytes.is_none());
+        let Entry {
+            time_us,
+            status,
+            method,
+            ..
+        } = *entry;
+        let logged = entry.bytes.unwrap_or(0);
+        let bytes = if has_body(method, status) { logged } else { 0 };
+        log.bodiless_bytes += logged - bytes;
+        let size = &mut self.sizes[file as usize];
+        *size = bytes.max(*size);
+        log.requests.push(Request {
+            time_us,
+            bytes,
+            client,
+            file,
+            status,
+            method,
+        });
+    }
 }
 
-/// Returns whether a response with this status may have a body: RFC 9110 section 6.4.1.
-const fn has_body(status: u16) -> bool {
-    !matches!(status, 100..=199 | 204 | 304)
+/// Returns whether a response may have a body: RFC 9110 section 6.4.1.
+const fn has_body(method: Method, status: u16) -> bool {
+    !matches!(method, Method::Head) && !matches!(status, 100..=199 | 204 | 304)
 }

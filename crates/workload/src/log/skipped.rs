@@ -21,6 +21,8 @@ pub enum SkipReason {
     Client,
     /// The time is missing or cannot be parsed.
     Time,
+    /// The client opened a connection and sent no request: `"-" 408` of nginx and Apache, `<BADREQ>` of HAProxy.
+    NoRequest,
     /// The request is missing (in quotes, if the format has them), or has no URL.
     Request,
     /// The status is neither a number of three digits nor `-`.
@@ -35,13 +37,14 @@ pub enum SkipReason {
 
 impl SkipReason {
     /// All reasons.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Blank,
         Self::TooLong,
         Self::MissingFields,
         Self::ExtraFields,
         Self::Client,
         Self::Time,
+        Self::NoRequest,
         Self::Request,
         Self::Status,
         Self::Bytes,
@@ -59,6 +62,7 @@ impl fmt::Display for SkipReason {
             Self::ExtraFields => "too many fields",
             Self::Client => "no client",
             Self::Time => "no time, or an invalid one",
+            Self::NoRequest => "connection without a request",
             Self::Request => "no request or no URL in it",
             Self::Status => "status is neither three digits nor `-`",
             Self::Bytes => "size is neither a number nor `-`",
@@ -123,10 +127,15 @@ impl Skipped {
         self.reasons.iter().map(|(&reason, found)| (reason, found))
     }
 
-    /// Returns the share of the lines that were skipped, 0 to 1. Blank lines are not counted at all.
+    /// Returns the number of lines that are blank, or of connections without a request: nothing is wrong with them.
+    pub fn without_request(&self) -> u64 {
+        self.count(SkipReason::Blank) + self.count(SkipReason::NoRequest)
+    }
+
+    /// Returns the share of the lines that were skipped, 0 to 1. [Lines without a request](Self::without_request) are not counted at all.
     pub fn share(&self) -> f64 {
-        let blank = self.count(SkipReason::Blank);
-        crate::analyse::ratio(self.total() - blank, self.lines.saturating_sub(blank))
+        let none = self.without_request();
+        crate::analyse::ratio(self.total() - none, self.lines.saturating_sub(none))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Warnings about logs whose results are doubtful.
 
-use super::Log;
 use super::text::excerpt;
+use super::{Log, SkipReason};
 
 /// A client with this share of the requests is probably a proxy.
 const PROXY_SHARE: f64 = 0.9;
@@ -9,6 +9,8 @@ const PROXY_SHARE: f64 = 0.9;
 const PROXY_REQUESTS: usize = 20;
 /// A share of skipped lines up to this is not worth a warning.
 const SKIPPED_SHARE: f64 = 0.01;
+/// The same for connections without a request, which nearly every log has.
+const NO_REQUEST_SHARE: f64 = 0.1;
 
 impl Log {
     /// Returns the client with the most requests, and their number; `None` if there are no clients.
@@ -22,14 +24,19 @@ impl Log {
 
     /// Returns what users of the log must know, in sentences.
     pub fn warnings(&self) -> Vec<String> {
-        self.behind_a_proxy()
-            .into_iter()
-            .chain(self.much_skipped())
-            .collect()
+        let doubts = [
+            self.unknown_clients(),
+            self.perhaps_forwarded(),
+            self.other_formats(),
+            self.without_requests(),
+            self.much_skipped(),
+        ];
+        doubts.into_iter().flatten().collect()
     }
 
-    /// Warns if a proxy or a load balancer in front of the server seems to be its only client.
-    fn behind_a_proxy(&self) -> Option<String> {
+    /// Returns why the clients of the log are probably not those of its users: a proxy or a load balancer in front of the server seems to be
+    /// its only client.
+    pub fn unknown_clients(&self) -> Option<String> {
         let (client, requests) = self.busiest_client()?;
         let share = requests as f64 / self.requests.len() as f64;
         if self.requests.len() < PROXY_REQUESTS || share < PROXY_SHARE {
@@ -42,6 +49,39 @@ impl Log {
             excerpt(self.clients.get(client)),
             100.0 * share
         ))
+    }
+
+    fn perhaps_forwarded(&self) -> Option<String> {
+        (self.perhaps_forwarded > 0).then(|| {
+            format!(
+                "{} of {} requests have another address, behind the user agent, in front of the client or among captured headers, which may be \
+                 X-Forwarded-For or not; it is ignored. If it is the client, name it in --format, as `%{{X-Forwarded-For}}i`",
+                self.perhaps_forwarded,
+                self.requests.len()
+            )
+        })
+    }
+
+    fn other_formats(&self) -> Option<String> {
+        (self.other_formats > 0).then(|| {
+            format!(
+                "{} of {} requests are in lines of other formats than {}",
+                self.other_formats,
+                self.requests.len(),
+                self.format
+            )
+        })
+    }
+
+    fn without_requests(&self) -> Option<String> {
+        let found = self.skipped.count(SkipReason::NoRequest);
+        let share = found as f64 / self.skipped.lines().max(1) as f64;
+        (share > NO_REQUEST_SHARE).then(|| {
+            format!(
+                "{found} of {} lines are left out: connections without a request, as in `\"-\" 408`, which health checks and browsers open",
+                self.skipped.lines()
+            )
+        })
     }
 
     fn much_skipped(&self) -> Option<String> {

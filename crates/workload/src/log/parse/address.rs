@@ -1,10 +1,10 @@
 //! Client addresses, alone and in X-Forwarded-For.
 
-use super::rsplit_once;
+use super::{SkipReason, number, rsplit_once, split_once};
 use std::net::IpAddr;
 
 /// Removes the port after an address: `10.0.0.1:4711`, `[2001:db8::1]:4711`. Other text is returned unchanged.
-pub(super) fn without_port(text: &[u8]) -> &[u8] {
+pub(in crate::log) fn without_port(text: &[u8]) -> &[u8] {
     if !text.contains(&b':') || is_address(text) {
         return text;
     }
@@ -15,16 +15,34 @@ pub(super) fn without_port(text: &[u8]) -> &[u8] {
     host.filter(|host| is_address(host)).unwrap_or(text)
 }
 
+/// Returns the client in a field, without its port: an address, or a name that a host or a user may have.
+///
+/// # Errors
+/// The text is neither, such as a time, a word in brackets or the tag of a program.
+pub(in crate::log) fn client(text: &[u8]) -> Result<&[u8], SkipReason> {
+    let text = without_port(text);
+    let in_name = |c: &u8| !c.is_ascii_whitespace() && !b"[](){}<>\"'|=,;:".contains(c);
+    // nginx logs `unix:` for clients on local sockets. Resolved names with a port are rare, but exist.
+    let name = match split_once(text, b':') {
+        Some((name, port)) if number(port).is_some() && number(name).is_none() => name,
+        _ => text,
+    };
+    let is_client = text == b"unix:"
+        || is_address(text)
+        || !matches!(name, b"" | b"-") && name.iter().all(in_name);
+    is_client.then_some(text).ok_or(SkipReason::Client)
+}
+
 /// Returns the first address of X-Forwarded-For, which is the client that the first proxy saw; `None` if there is no address, as in `-` and
 /// `unknown`.
-pub(super) fn forwarded(text: &[u8]) -> Option<&[u8]> {
+pub(in crate::log) fn forwarded(text: &[u8]) -> Option<&[u8]> {
     let first = text.split(|&c| c == b',').next()?;
     let address = without_port(first.trim_ascii());
     is_address(address).then_some(address)
 }
 
 /// Returns whether the text is an IPv4 or IPv6 address.
-pub(super) fn is_address(text: &[u8]) -> bool {
+pub(in crate::log) fn is_address(text: &[u8]) -> bool {
     str::from_utf8(text).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
 }
 
@@ -47,6 +65,35 @@ mod tests {
         for (text, expected) in cases {
             let found = without_port(text.as_bytes());
             assert_eq!(found, expected.as_bytes(), "{text}");
+        }
+    }
+
+    #[test]
+    fn clients_are_addresses_or_names() {
+        let good = [
+            "10.0.0.1",
+            "fe80::1",
+            "a-b_c.example",
+            "1044",
+            "host:80",
+            "unix:",
+        ];
+        for text in good {
+            assert_eq!(client(text.as_bytes()), Ok(text.as_bytes()), "{text}");
+        }
+        let bad = [
+            "",
+            "-",
+            "nginx:",
+            "[pod/web/nginx]",
+            "{\"log\":\"10.0.0.1",
+            "10:00:00",
+            "2024-03-12T10:00:00Z",
+            "<134>1",
+            "|",
+        ];
+        for text in bad {
+            assert_eq!(client(text.as_bytes()), Err(SkipReason::Client), "{text}");
         }
     }
 

@@ -2,7 +2,8 @@
 //! the name of a virtual host.
 
 use super::{
-    Entry, SkipReason, address, bytes, client, date, request_line, rsplit_once, split_once, status,
+    Entry, Forwarded, SkipReason, address, bytes, date, request_line, rsplit_once, split_once,
+    status,
 };
 
 /// Fields that may follow the size.
@@ -16,13 +17,22 @@ pub(super) enum Tail {
 
 pub(super) fn parse(line: &[u8], tail: Tail) -> Result<Entry<'_>, SkipReason> {
     let (host, rest) = split_once(line, b' ').ok_or(SkipReason::MissingFields)?;
-    // `ident user` has no fixed number of words: user names may contain spaces.
     let (names, rest) = split_once(rest, b'[').ok_or(SkipReason::Time)?;
+    let names = behind_proxies(host, names);
     if names.trim_ascii().is_empty() {
         return Err(SkipReason::MissingFields);
     }
     let (time, rest) = split_once(rest, b']').ok_or(SkipReason::Time)?;
     let time_us = date::clf(time).ok_or(SkipReason::Time)?;
+    // X-Forwarded-For in place of the host ends with a comma, unless it is one address.
+    let list = host
+        .ends_with(b",")
+        .then(|| address::forwarded(host))
+        .flatten();
+    let client = list.map_or_else(|| address::client(host), Ok)?;
+    if !are_ident_and_user(client, names) {
+        return Err(SkipReason::Client);
+    }
     let (_, rest) = split_once(rest, b'"').ok_or(SkipReason::Request)?;
     let end = closing_quote(rest).ok_or(SkipReason::Request)?;
     let (method, url) = request_line::parse(&rest[..end])?;
@@ -32,19 +42,47 @@ pub(super) fn parse(line: &[u8], tail: Tail) -> Result<Entry<'_>, SkipReason> {
     if tail == Tail::None && !rest.trim_ascii().is_empty() {
         return Err(SkipReason::ExtraFields);
     }
-    let forwarded = forwarded(host, rest);
     Ok(Entry {
         time_us,
-        client: match forwarded {
-            Some(first) => first,
-            None => address::without_port(client(host)?),
+        client,
+        forwarded: match list {
+            Some(_) => Forwarded::Client,
+            None => behind_agent(rest).map_or(Forwarded::No, Forwarded::Perhaps),
         },
-        forwarded: forwarded.is_some(),
         method,
         url,
         status,
         bytes,
     })
+}
+
+/// Returns the names behind the host and the addresses that follow it, if the host is the first of X-Forwarded-For.
+fn behind_proxies<'a>(host: &[u8], names: &'a [u8]) -> &'a [u8] {
+    let (mut more, mut names) = (host.ends_with(b","), names);
+    while more {
+        let (next, rest) = split_once(names, b' ').unwrap_or((names, b""));
+        (more, names) = (next.ends_with(b","), rest);
+    }
+    names
+}
+
+/// Returns whether the text between client and time is `ident user`. Users may have blanks, in quotes or behind an ident of `-`. An address
+/// behind anything else, or another `-` after a user, means that the line has text in front.
+fn are_ident_and_user(client: &[u8], names: &[u8]) -> bool {
+    let names = names.trim_ascii();
+    let Some((ident, user)) = split_once(names, b' ') else {
+        return names == b"-";
+    };
+    let user = user.trim_ascii();
+    let mut words = user.split(|&c| c == b' ');
+    let is_quoted = user.len() > 1 && user.starts_with(b"\"") && user.ends_with(b"\"");
+    if is_quoted || !user.contains(&b' ') {
+        let addressed = address::is_address(ident) || address::is_address(user);
+        return !addressed || address::is_address(client);
+    }
+    ident == b"-"
+        && !user.ends_with(b" -")
+        && !words.any(|word| address::is_address(address::without_port(word)))
 }
 
 /// Parses a line that starts with the virtual host, with or without its port. Without a port, an address must follow.
@@ -55,11 +93,18 @@ pub(super) fn parse_behind_host(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     let is_host = !server.ends_with(b",") && (has_port(server) || address::is_address(client));
     let (names, _) = split_once(names, b'[').ok_or(SkipReason::Time)?;
     let has_ident_and_user = names.trim_ascii().contains(&b' ');
-    if is_host && client != b"-" && has_ident_and_user {
-        parse(rest, Tail::Any)
-    } else {
-        Err(SkipReason::MissingFields)
+    if !is_host || client == b"-" || !has_ident_and_user || address::client(server).is_err() {
+        return Err(SkipReason::MissingFields);
     }
+    let entry = parse(rest, Tail::Any)?;
+    Ok(match address::is_address(server) {
+        // It may also be X-Forwarded-For.
+        true => Entry {
+            forwarded: Forwarded::Perhaps(server),
+            ..entry
+        },
+        false => entry,
+    })
 }
 
 /// Returns whether a port follows a name or an address; an IPv6 address with a port must be in brackets.
@@ -79,18 +124,14 @@ fn word(rest: &[u8]) -> Result<(&[u8], &[u8]), SkipReason> {
     Ok(rest.split_at(memchr::memchr(b' ', rest).unwrap_or(rest.len())))
 }
 
-/// Returns the client from X-Forwarded-For, if that is logged: in place of the host, which then ends with a comma unless it is one address,
-/// or in quotes after referer and agent.
-fn forwarded<'a>(host: &'a [u8], tail: &'a [u8]) -> Option<&'a [u8]> {
-    if host.ends_with(b",") {
-        return address::forwarded(host);
-    }
+/// Returns the address in quotes after referer and agent, which is X-Forwarded-For in nginx's `main`.
+fn behind_agent(tail: &[u8]) -> Option<&[u8]> {
     let mut rest = tail;
     let mut quoted = b"".as_slice();
     for _ in 0..3 {
         (quoted, rest) = next_quoted(rest)?;
     }
-    address::forwarded(quoted)
+    address::forwarded(quoted).map(|_| quoted)
 }
 
 /// Returns the next quoted text, and the text after it.
@@ -106,14 +147,21 @@ fn next_quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Returns the position of the quote that ends the request: the first one that a status follows, otherwise the first one. Requests may
-/// contain quotes, which not every server escapes.
+/// Returns the position of the quote that ends the request: the first one that a status follows, otherwise the first one. Servers write a
+/// quote within a request as `\"` or `\x22`; a backslash escapes, too. Old ones write it as it is.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     let before_status = |&at: &usize| {
         matches!(text.get(at + 1..at + 6), Some([b' ', a, b, c, b' '])
             if a.is_ascii_digit() && b.is_ascii_digit() && c.is_ascii_digit())
     };
-    memchr::memchr_iter(b'"', text)
+    let escaped = |at: usize| {
+        let backslashes = text[..at].iter().rev().take_while(|&&c| c == b'\\');
+        backslashes.count() % 2 == 1
+    };
+    let quotes = || memchr::memchr_iter(b'"', text);
+    let whole = || quotes().filter(|&at| !escaped(at));
+    whole()
         .find(before_status)
-        .or_else(|| memchr::memchr(b'"', text))
+        .or_else(|| whole().next())
+        .or_else(|| quotes().find(before_status))
 }

@@ -11,21 +11,21 @@ pub(super) const SECOND_US: u64 = 1_000_000;
 pub(super) const DAY_S: u64 = 86_400;
 
 /// Converts `30/Apr/1998` to days since 1970.
-pub(super) fn day_month_year(text: &[u8]) -> Option<u64> {
+pub(in crate::log) fn day_month_year(text: &[u8]) -> Option<u64> {
     let (day, rest) = split_once(text, b'/')?;
     let (month, year) = split_once(rest, b'/')?;
     days_since_1970(number(year)?, month_number(month)?, number(day)?)
 }
 
 /// Converts `1998-04-30` to days since 1970.
-pub(super) fn year_month_day(text: &[u8]) -> Option<u64> {
+pub(in crate::log) fn year_month_day(text: &[u8]) -> Option<u64> {
     let (year, rest) = split_once(text, b'-')?;
     let (month, day) = split_once(rest, b'-')?;
     days_since_1970(number(year)?, number(month)?, number(day)?)
 }
 
 /// Converts `HH:MM:SS` to seconds since midnight. A leap second counts as the following second.
-pub(super) fn time_of_day(text: &[u8]) -> Option<u64> {
+pub(in crate::log) fn time_of_day(text: &[u8]) -> Option<u64> {
     let &[h1, h2, b':', m1, m2, b':', s1, s2] = text else {
         return None;
     };
@@ -34,7 +34,7 @@ pub(super) fn time_of_day(text: &[u8]) -> Option<u64> {
 }
 
 /// Converts `HH:MM:SS` or `HH:MM:SS.fff` to microseconds since midnight.
-pub(super) fn time_of_day_us(text: &[u8]) -> Option<u64> {
+pub(in crate::log) fn time_of_day_us(text: &[u8]) -> Option<u64> {
     let (whole, fraction) = split_once(text, b'.').unwrap_or((text, b""));
     Some(time_of_day(whole)? * SECOND_US + fraction_us(fraction)?)
 }
@@ -55,7 +55,7 @@ fn fraction_us(digits: &[u8]) -> Option<u64> {
 
 /// Converts `30/Apr/1998:22:00:04 +0200` (Common Log Format), optionally with a fraction of the second, to microseconds since 1970 UTC.
 /// Without a zone, the time is in UTC.
-pub(super) fn clf(text: &[u8]) -> Option<u64> {
+pub(in crate::log) fn clf(text: &[u8]) -> Option<u64> {
     let (date, rest) = split_once(text, b':')?;
     let (time, zone) = split_once(rest, b' ').unwrap_or((rest, b"+0000"));
     let local_us = day_month_year(date)? * (DAY_S * SECOND_US) + time_of_day_us(time)?;
@@ -64,7 +64,7 @@ pub(super) fn clf(text: &[u8]) -> Option<u64> {
 
 /// Converts Unix time, optionally with a fraction, to microseconds. The magnitude distinguishes seconds from milli-, micro- and
 /// nanoseconds, whose ranges for the years 1973 to 5138 do not overlap.
-pub(super) fn unix(text: &[u8]) -> Option<u64> {
+pub(in crate::log) fn unix(text: &[u8]) -> Option<u64> {
     let (whole, fraction) = split_once(text, b'.').unwrap_or((text, b""));
     let count = number(whole)?;
     let fraction_us = fraction_us(fraction)?;
@@ -77,14 +77,14 @@ pub(super) fn unix(text: &[u8]) -> Option<u64> {
 }
 
 /// Converts any form of a date with a time: Unix time, Common Log Format, RFC 3339, each optionally in brackets.
-pub(super) fn any(text: &[u8]) -> Option<u64> {
+pub(in crate::log) fn any(text: &[u8]) -> Option<u64> {
     let text = text.strip_prefix(b"[").unwrap_or(text);
     let text = text.strip_suffix(b"]").unwrap_or(text);
     unix(text).or_else(|| clf(text)).or_else(|| rfc3339(text))
 }
 
 /// Converts `1998-04-30T22:00:04.5+02:00`, or the same with a space instead of `T`. Without a zone, the time is in UTC.
-fn rfc3339(text: &[u8]) -> Option<u64> {
+pub(in crate::log) fn rfc3339(text: &[u8]) -> Option<u64> {
     static PARSER: DateTimeParser = DateTimeParser::new();
     if text.get(4) != Some(&b'-') {
         return None;
@@ -96,13 +96,13 @@ fn rfc3339(text: &[u8]) -> Option<u64> {
 }
 
 /// Converts a date and a time of day.
-pub(super) fn day_and_time(day: &[u8], time: &[u8]) -> Option<u64> {
+pub(in crate::log) fn day_and_time(day: &[u8], time: &[u8]) -> Option<u64> {
     let day = year_month_day(day).or_else(|| day_month_year(day))?;
     Some(day * (DAY_S * SECOND_US) + time_of_day_us(time)?)
 }
 
 /// Converts a time in a strptime format. Without a zone, the time is in UTC.
-pub(super) fn strptime(format: &str, text: &[u8]) -> Option<u64> {
+pub(in crate::log) fn strptime(format: &str, text: &[u8]) -> Option<u64> {
     let time = BrokenDownTime::parse(format, text).ok()?;
     match time.to_timestamp() {
         Ok(time) => timestamp_us(time),
@@ -119,7 +119,7 @@ fn timestamp_us(time: Timestamp) -> Option<u64> {
 }
 
 /// Converts an English abbreviation such as `Aug` to the number of the month.
-pub(super) fn month_number(text: &[u8]) -> Option<u64> {
+pub(in crate::log) fn month_number(text: &[u8]) -> Option<u64> {
     const MONTHS: [&[u8; 3]; 12] = [
         b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov",
         b"Dec",
@@ -131,7 +131,7 @@ pub(super) fn month_number(text: &[u8]) -> Option<u64> {
 }
 
 /// Returns the days from 1970-01-01 to this day of the Gregorian calendar, or `None` if the day does not exist or is earlier.
-pub(super) fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
+pub(in crate::log) fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     const BEFORE_MONTH: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let length = match month {

@@ -1,8 +1,9 @@
 //! Formats in the notation of Apache's `LogFormat` (`%h %t "%r" %>s %b`) or nginx's `log_format` (`$remote_addr "$request"`): fields
-//! separated by literal text. A field ends where the text after it begins.
+//! separated by literal text. A field ends where the text after it begins. A request may contain that text: it ends where the rest of the
+//! line has the format. Two blanks stand for one or more; `...` at the end stands for anything.
 
 use super::record::Record;
-use super::{Entry, SkipReason, date};
+use super::{Entry, SkipReason, bytes, date, status};
 use crate::log::fields::{Field, FieldMap, push_normal};
 use crate::log::spec::SpecError;
 
@@ -20,6 +21,10 @@ pub(in crate::log) struct Directives {
 enum Part {
     /// Literal text in every line.
     Literal(Vec<u8>),
+    /// One blank or more.
+    Blanks,
+    /// The rest of the line, which is ignored.
+    Rest,
     /// Variable text.
     Field(Meaning),
 }
@@ -40,6 +45,13 @@ impl Directives {
     /// # Errors
     /// The end of a field cannot be determined, or fields are missing.
     pub(in crate::log) fn parse(text: &str) -> Result<Self, SpecError> {
+        let directives = Self::parse_any(text)?;
+        directives.has_enough()?;
+        Ok(directives)
+    }
+
+    /// Parses a format that may lack fields.
+    pub(in crate::log) fn parse_any(text: &str) -> Result<Self, SpecError> {
         let mut directives = Self {
             text: text.to_owned(),
             parts: Vec::new(),
@@ -49,6 +61,14 @@ impl Directives {
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
             rest = match first {
+                '.' if rest == "..." => {
+                    directives.parts.push(Part::Rest);
+                    ""
+                }
+                ' ' if rest.starts_with("  ") => {
+                    directives.parts.push(Part::Blanks);
+                    rest.trim_start_matches(' ')
+                }
                 '%' if rest.starts_with("%%") => {
                     directives.literal(b"%");
                     &rest[2..]
@@ -64,7 +84,6 @@ impl Directives {
             };
         }
         directives.keep_the_best();
-        directives.has_enough()?;
         let times = directives.parts.iter().filter_map(|part| match part {
             Part::Field(Meaning::TimePart(format)) => Some(format.as_str()),
             _ => None,
@@ -210,48 +229,120 @@ impl Directives {
         }
     }
 
-    /// Splits a line into fields for the record, and appends parts of the time to `time`.
-    fn cut<'a>(&self, line: &'a [u8], time: &mut Vec<u8>) -> Result<Record<'a>, SkipReason> {
-        let mut record = Record::default();
-        let mut rest = line;
-        for (at, part) in self.parts.iter().enumerate() {
-            let meaning = match part {
-                Part::Literal(text) => {
-                    rest = rest
-                        .strip_prefix(text.as_slice())
-                        .ok_or(SkipReason::MissingFields)?;
-                    continue;
-                }
-                Part::Field(meaning) => meaning,
-            };
-            let end = match self.parts.get(at + 1) {
-                Some(Part::Literal(text)) => {
-                    end_of_field(rest, text, meaning).ok_or_else(|| meaning.lacking())?
-                }
-                _ => rest.len(),
-            };
-            let text;
-            (text, rest) = rest.split_at(end);
-            match meaning {
-                Meaning::Of(field, _) => record.set(*field, text),
-                Meaning::TimePart(_) => {
-                    if !time.is_empty() {
-                        time.push(b'\n');
-                    }
-                    time.extend_from_slice(text);
-                }
-                Meaning::Other => {}
-            }
-        }
-        if rest.is_empty() {
-            Ok(record)
-        } else {
-            Err(SkipReason::ExtraFields)
-        }
+    /// Returns whether a line has this format.
+    pub(in crate::log) fn fits(&self, line: &[u8]) -> bool {
+        cut(&self.parts, line, &mut Record::default(), &mut Vec::new()).is_ok()
     }
 }
 
+/// Splits a line into fields for the record, and appends parts of the time to `time`.
+fn cut<'a>(
+    parts: &[Part],
+    line: &'a [u8],
+    record: &mut Record<'a>,
+    time: &mut Vec<u8>,
+) -> Result<(), SkipReason> {
+    let mut rest = line;
+    for (at, part) in parts.iter().enumerate() {
+        let meaning = match part {
+            Part::Literal(text) => {
+                let after = rest.strip_prefix(text.as_slice());
+                rest = after.ok_or(SkipReason::MissingFields)?;
+                continue;
+            }
+            Part::Blanks => {
+                let after = rest.strip_prefix(b" ").ok_or(SkipReason::MissingFields)?;
+                rest = after.trim_ascii_start();
+                continue;
+            }
+            Part::Rest => return Ok(()),
+            Part::Field(meaning) => meaning,
+        };
+        let end = match parts.get(at + 1) {
+            Some(Part::Literal(text)) if meaning.is_request() => {
+                return cut_request(&parts[at..], text, rest, record, time);
+            }
+            Some(Part::Literal(text)) => end_of_field(rest, text, meaning),
+            Some(Part::Blanks) => memchr::memchr(b' ', rest),
+            Some(Part::Rest) => memchr::memchr(b' ', rest).or(Some(rest.len())),
+            _ => Some(rest.len()),
+        };
+        let text;
+        (text, rest) = rest.split_at(end.ok_or_else(|| meaning.lacking())?);
+        meaning.take(text, record, time)?;
+    }
+    if rest.is_empty() {
+        Ok(())
+    } else {
+        Err(SkipReason::ExtraFields)
+    }
+}
+
+/// Cuts a line from the request or the URL on. It ends at the first place behind which the rest has the format.
+fn cut_request<'a>(
+    parts: &[Part],
+    end: &[u8],
+    line: &'a [u8],
+    record: &mut Record<'a>,
+    time: &mut Vec<u8>,
+) -> Result<(), SkipReason> {
+    let [Part::Field(meaning), after @ ..] = parts else {
+        return Err(SkipReason::Request);
+    };
+    let mut first = None;
+    for at in ends(line, end).take(MOST_ENDS) {
+        let (text, rest) = line.split_at(at);
+        let kept = (*record, time.len());
+        let cut = meaning
+            .take(text, record, time)
+            .and_then(|()| cut(after, rest, record, time));
+        match cut {
+            Ok(()) => return Ok(()),
+            Err(reason) => {
+                *record = kept.0;
+                time.truncate(kept.1);
+                first.get_or_insert(reason);
+            }
+        }
+    }
+    Err(first.unwrap_or(meaning.lacking()))
+}
+
+/// Number of places at which a request is tried to end.
+const MOST_ENDS: usize = 32;
+
 impl Meaning {
+    const fn is_request(&self) -> bool {
+        matches!(self, Self::Of(Field::Request | Field::Url, _))
+    }
+
+    /// Stores the text of the field, if it can be one.
+    fn take<'a>(
+        &self,
+        text: &'a [u8],
+        record: &mut Record<'a>,
+        time: &mut Vec<u8>,
+    ) -> Result<(), SkipReason> {
+        match self {
+            Self::Of(field, _) => {
+                match field {
+                    Field::Status => drop(status(text)?),
+                    Field::Bytes => drop(bytes(text)?),
+                    _ => {}
+                }
+                record.set(*field, text);
+            }
+            Self::TimePart(_) => {
+                if !time.is_empty() {
+                    time.push(b'\n');
+                }
+                time.extend_from_slice(text);
+            }
+            Self::Other => {}
+        }
+        Ok(())
+    }
+
     /// Returns the reason for skipping a line that lacks this field.
     const fn lacking(&self) -> SkipReason {
         match self {
@@ -302,15 +393,23 @@ fn time(format: &str) -> Meaning {
     }
 }
 
-/// Returns where `text` ends a field, skipping escaped quotes.
+/// Returns where `text` ends a field.
 fn end_of_field(rest: &[u8], text: &[u8], meaning: &Meaning) -> Option<usize> {
-    let escaped = |at: usize| {
+    if text == b":" && matches!(meaning, Meaning::Of(Field::Client, _)) {
+        // A port follows the last colon; IPv6 addresses have more of them.
+        let word = &rest[..memchr::memchr(b' ', rest).unwrap_or(rest.len())];
+        return memchr::memrchr(b':', word);
+    }
+    ends(rest, text).nth(meaning.occurrences(text))
+}
+
+/// Returns where `text` occurs; a quote only where no backslash escapes it.
+fn ends<'a>(rest: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let escaped = move |at: usize| {
         let backslashes = rest[..at].iter().rev().take_while(|&&c| c == b'\\');
         text.starts_with(b"\"") && backslashes.count() % 2 == 1
     };
-    memchr::memmem::find_iter(rest, text)
-        .filter(|&at| !escaped(at))
-        .nth(meaning.occurrences(text))
+    memchr::memmem::find_iter(rest, text).filter(move |&at| !escaped(at))
 }
 
 /// A parser with its buffers.
@@ -337,7 +436,8 @@ impl LogFormat {
 
     pub(super) fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Entry<'a>, SkipReason> {
         self.time.clear();
-        let record = self.directives.cut(line, &mut self.time)?;
+        let mut record = Record::default();
+        cut(&self.directives.parts, line, &mut record, &mut self.time)?;
         let time_us = match &self.directives.strptime {
             Some(format) => date::strptime(format, &self.time),
             None => record.time_us(),

@@ -3,7 +3,8 @@
 
 use super::date::{DAY_S, SECOND_US, time_of_day};
 use super::{
-    Entry, SkipReason, bytes, client, number, request_line, rsplit_once, split_once, status,
+    Entry, Forwarded, SkipReason, bytes, client, number, request_line, rsplit_once, split_once,
+    status,
 };
 
 /// Parser state, which is needed because the format contains only the day of the month.
@@ -33,7 +34,7 @@ impl Epa {
         Ok(Entry {
             time_us,
             client,
-            forwarded: false,
+            forwarded: Forwarded::No,
             method,
             url,
             status,

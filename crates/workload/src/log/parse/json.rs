@@ -1,5 +1,5 @@
 //! One JSON object per line. Fields are found by name; members of nested objects have names with dots. Of a list, the first value is used,
-//! as in the headers that Caddy logs.
+//! as in the headers that Caddy logs. `\x22`, which nginx writes without `escape=json`, is read as the byte of that number.
 
 use super::record::Record;
 use super::{Entry, SkipReason};
@@ -14,6 +14,8 @@ pub(in crate::log) struct Json {
     found: Found,
     /// Buffer for the URL with its query.
     url: Vec<u8>,
+    /// Buffer for a line whose escapes are replaced.
+    escaped: Vec<u8>,
     /// Whether any line had a size.
     has_sizes: bool,
 }
@@ -30,11 +32,12 @@ struct Found {
 }
 
 impl Json {
-    pub(super) fn new(map: FieldMap) -> Self {
+    pub(in crate::log) fn new(map: FieldMap) -> Self {
         Self {
             map,
             found: Found::default(),
             url: Vec::new(),
+            escaped: Vec::new(),
             has_sizes: false,
         }
     }
@@ -44,22 +47,7 @@ impl Json {
     }
 
     pub(super) fn parse(&mut self, line: &[u8]) -> Result<Entry<'_>, SkipReason> {
-        if !line.trim_ascii_start().starts_with(b"{") {
-            return Err(SkipReason::NotJson);
-        }
-        let found = &mut self.found;
-        found.path.clear();
-        found.text.clear();
-        found.places = Default::default();
-        let mut json = serde_json::Deserializer::from_slice(line);
-        let value = Value {
-            map: &self.map,
-            found,
-        };
-        value
-            .deserialize(&mut json)
-            .and_then(|()| json.end())
-            .map_err(|_| SkipReason::NotJson)?;
+        self.read(line)?;
         let mut record = Record::default();
         for (field, place) in Field::ALL.into_iter().zip(&self.found.places) {
             if let Some((_, range)) = place {
@@ -70,9 +58,57 @@ impl Json {
         self.has_sizes |= entry.bytes.is_some();
         Ok(entry)
     }
+
+    /// Returns the text of the field that has a line of another format.
+    pub(in crate::log) fn line(&mut self, line: &[u8]) -> Option<&[u8]> {
+        self.read(line).ok()?;
+        let place = self.found.places[Field::Line as usize].as_ref();
+        place.map(|(_, range)| self.found.text[range.clone()].trim_end().as_bytes())
+    }
+
+    /// Finds the fields of a line.
+    fn read(&mut self, line: &[u8]) -> Result<(), SkipReason> {
+        if !line.trim_ascii_start().starts_with(b"{") {
+            return Err(SkipReason::NotJson);
+        }
+        let mut read = self.found.read(&self.map, line);
+        if read.is_err() && memchr::memmem::find(line, br"\x").is_some() {
+            unescape(line, &mut self.escaped);
+            read = self.found.read(&self.map, &self.escaped);
+        }
+        read.map_err(|_| SkipReason::NotJson)
+    }
+}
+
+/// Replaces `\x22` by `\u0022`.
+fn unescape(line: &[u8], text: &mut Vec<u8>) {
+    text.clear();
+    let mut rest = line;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        let (before, after) = rest.split_at((at + 2).min(rest.len()));
+        match before.strip_suffix(b"x") {
+            Some(before) => {
+                text.extend_from_slice(before);
+                text.extend_from_slice(b"u00");
+            }
+            None => text.extend_from_slice(before),
+        }
+        rest = after;
+    }
+    text.extend_from_slice(rest);
 }
 
 impl Found {
+    fn read(&mut self, map: &FieldMap, line: &[u8]) -> serde_json::Result<()> {
+        self.path.clear();
+        self.text.clear();
+        self.places = Default::default();
+        let mut json = serde_json::Deserializer::from_slice(line);
+        let value = Value { map, found: self };
+        value.deserialize(&mut json)?;
+        json.end()
+    }
+
     /// Stores a value at the current path if its name is the best one for a field so far.
     fn take(&mut self, map: &FieldMap, value: impl fmt::Display) {
         let Some((field, rank)) = map.find(&self.path) else {

@@ -1,20 +1,17 @@
 //! One parser per format, from the bytes of a line to its fields, without allocation.
 
-mod address;
+pub(super) mod address;
 mod clf;
 mod csv;
-mod date;
+pub(super) mod date;
 mod directives;
 mod epa;
-mod haproxy;
-mod json;
+pub(super) mod json;
 mod nasa;
 mod record;
-mod request_line;
+pub(super) mod request_line;
 mod sdsc;
-mod squid;
 mod w3c;
-mod world_cup;
 
 pub(super) use directives::Directives;
 
@@ -27,14 +24,24 @@ use super::{Format, Method, SkipReason};
 pub(super) struct Entry<'a> {
     pub time_us: u64,
     pub client: &'a [u8],
-    /// Whether the client is the first address of X-Forwarded-For.
-    pub forwarded: bool,
+    pub forwarded: Forwarded<'a>,
     pub method: Method,
     pub url: &'a [u8],
     /// 0 if none is logged.
     pub status: u16,
     /// `None` for `-`, and in logs without sizes.
     pub bytes: Option<u64>,
+}
+
+/// What a line has of X-Forwarded-For.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Forwarded<'a> {
+    /// Nothing.
+    No,
+    /// Its first address is the client.
+    Client,
+    /// Values, separated by bars, one of which may be it: the format does not tell.
+    Perhaps(&'a [u8]),
 }
 
 /// Content of a line that is not malformed.
@@ -51,12 +58,9 @@ pub(super) enum Parser {
     VhostCombined,
     Common,
     Combined,
-    Squid,
-    Haproxy,
     W3c(w3c::W3c),
     Json(Box<json::Json>),
     NasaTsv,
-    WorldCupCsv,
     Csv(Box<csv::Csv>),
     Epa(epa::Epa),
     Sdsc,
@@ -80,17 +84,18 @@ impl Parser {
             Format::VhostCombined => Self::VhostCombined,
             Format::Common => Self::Common,
             Format::Combined => Self::Combined,
-            Format::Squid => Self::Squid,
-            Format::Haproxy => Self::Haproxy,
             Format::W3c => Self::W3c(w3c::W3c::default()),
             Format::Json => Self::Json(Box::new(json::Json::new(FieldMap::default()))),
             Format::NasaTsv => Self::NasaTsv,
-            Format::WorldCupCsv => Self::WorldCupCsv,
             Format::Csv => Self::Csv(Box::new(csv::Csv::new(FieldMap::default()))),
             Format::Epa => Self::Epa(epa::Epa::default()),
             Format::Sdsc => Self::Sdsc,
-            Format::LogFormat => {
-                unreachable!("this format is given by its directives, not by its name")
+            other => {
+                let pattern = other
+                    .pattern()
+                    .expect("a format without a parser has a pattern");
+                let directives = Directives::parse(pattern).expect("patterns of formats are valid");
+                Self::LogFormat(directives::LogFormat::new(directives))
             }
         }
     }
@@ -103,12 +108,9 @@ impl Parser {
             Self::VhostCombined => clf::parse_behind_host(line).map(Parsed::Entry),
             Self::Common => clf::parse(line, clf::Tail::None).map(Parsed::Entry),
             Self::Combined => clf::parse(line, clf::Tail::Any).map(Parsed::Entry),
-            Self::Squid => squid::parse(line).map(Parsed::Entry),
-            Self::Haproxy => haproxy::parse(line).map(Parsed::Entry),
             Self::W3c(w3c) => w3c.parse(line),
             Self::Json(json) => json.parse(line).map(Parsed::Entry),
             Self::NasaTsv => nasa::parse(line),
-            Self::WorldCupCsv => world_cup::parse(line).map(Parsed::Entry),
             Self::Csv(csv) => csv.parse(line),
             Self::Epa(epa) => epa.parse(line).map(Parsed::Entry),
             Self::Sdsc => sdsc::parse(line).map(Parsed::Entry),
@@ -130,7 +132,7 @@ impl Parser {
 }
 
 /// Parses an unsigned decimal number without any other characters.
-fn number(text: &[u8]) -> Option<u64> {
+pub(super) fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
     }
@@ -153,11 +155,13 @@ fn status(text: &[u8]) -> Result<u16, SkipReason> {
     }
 }
 
-/// Parses a size: a number, or `-` for none.
+/// Parses a size: a number, or `-` for none. HAProxy writes `+` before it if the response had only begun (option logasap).
 fn bytes(text: &[u8]) -> Result<Option<u64>, SkipReason> {
     match text {
         b"-" => Ok(None),
-        _ => number(text).map(Some).ok_or(SkipReason::Bytes),
+        _ => number(text.strip_prefix(b"+").unwrap_or(text))
+            .map(Some)
+            .ok_or(SkipReason::Bytes),
     }
 }
 
@@ -173,13 +177,13 @@ fn take<'a, const N: usize>(
 }
 
 /// Splits at the first `separator`.
-fn split_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
+pub(super) fn split_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     let at = memchr::memchr(separator, text)?;
     Some((&text[..at], &text[at + 1..]))
 }
 
 /// Splits at the last `separator`.
-fn rsplit_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
+pub(super) fn rsplit_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     let at = memchr::memrchr(separator, text)?;
     Some((&text[..at], &text[at + 1..]))
 }

@@ -1,7 +1,9 @@
 //! `host logname time method url response bytes`, separated by tabs, with a header; the time is in Unix seconds.
 
 use super::date::SECOND_US;
-use super::{Entry, Parsed, SkipReason, bytes, client, number, request_line, status, take};
+use super::{
+    Entry, Forwarded, Parsed, SkipReason, bytes, client, number, request_line, status, take,
+};
 
 const HEADER: &[u8] = b"host\tlogname\ttime\tmethod\turl\tresponse\tbytes";
 
@@ -21,7 +23,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Parsed<'_>, SkipReason> {
     Ok(Parsed::Entry(Entry {
         time_us: time_s * SECOND_US,
         client: client(host)?,
-        forwarded: false,
+        forwarded: Forwarded::No,
         method: request_line::method(method)?,
         url,
         status: status(code)?,

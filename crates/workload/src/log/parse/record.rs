@@ -1,6 +1,8 @@
 //! The named fields of a line, and their conversion to a request.
 
-use super::{Entry, Method, SkipReason, address, bytes, date, request_line, status};
+use super::{
+    Entry, Forwarded, Method, SkipReason, address, bytes, date, request_line, split_once, status,
+};
 use crate::log::fields::{Columns, Field};
 
 /// Text of each field that the line has.
@@ -50,13 +52,17 @@ impl<'a> Record<'a> {
     ) -> Result<Entry<'a>, SkipReason> {
         let time_us = time_us.ok_or(SkipReason::Time)?;
         let forwarded = self.get(Field::Forwarded).and_then(address::forwarded);
-        let peer = || self.get(Field::Client).map(address::without_port);
-        let client = forwarded.or_else(peer).ok_or(SkipReason::Client)?;
+        let peer = || address::client(self.get(Field::Client).ok_or(SkipReason::Client)?);
+        let client = forwarded.map_or_else(peer, Ok)?;
+        let headers = self.get(Field::Headers).and_then(captured);
         let (method, url) = self.request()?;
         Ok(Entry {
             time_us,
             client,
-            forwarded: forwarded.is_some(),
+            forwarded: match forwarded {
+                Some(_) => Forwarded::Client,
+                None => headers.map_or(Forwarded::No, Forwarded::Perhaps),
+            },
             method,
             url: with_query(url, self.get(Field::Query), joined),
             status: self.get(Field::Status).map_or(Ok(0), status)?,
@@ -66,15 +72,27 @@ impl<'a> Record<'a> {
 
     /// Returns method and URL, from the request line if it is valid. Some servers are configured to log only the path as the request.
     fn request(&self) -> Result<(Method, &'a [u8]), SkipReason> {
-        let line = self.get(Field::Request);
-        if let Some(Ok(found)) = line.map(request_line::parse) {
+        let line = self.0[Field::Request as usize];
+        let found = line.map(request_line::parse);
+        if let Some(Ok(found)) = found {
             return Ok(found);
         }
         let path = line.filter(|line| line.starts_with(b"/") && !line.contains(&b' '));
-        let url = self.get(Field::Url).or(path).ok_or(SkipReason::Request)?;
+        let none = || found.and_then(Result::err).unwrap_or(SkipReason::Request);
+        let url = self.get(Field::Url).or(path).ok_or_else(none)?;
+        // Squid also logs connections without a request.
+        if url.starts_with(b"error:") {
+            return Err(SkipReason::NoRequest);
+        }
         let method = self.get(Field::Method).map(request_line::method);
         Ok((method.unwrap_or(Ok(Method::Get))?, url))
     }
+}
+
+/// Returns the values of the first block of captured headers: `one|two` of `{one|two} {three}`.
+fn captured(text: &[u8]) -> Option<&[u8]> {
+    let (_, rest) = split_once(text, b'{')?;
+    split_once(rest, b'}').map(|(values, _)| values)
 }
 
 /// Appends the query to the URL, unless the URL already has one.

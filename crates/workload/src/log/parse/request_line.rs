@@ -4,8 +4,12 @@ use super::{Method, SkipReason, split_once};
 
 /// Converts `GET /a b HTTP/1.0` to GET and `/a b`. Clients have always sent URLs with spaces, so everything between the method and the
 /// protocol is the URL. `GET /a` is HTTP/0.9 (RFC 1945 section 5).
-pub(super) fn parse(request: &[u8]) -> Result<(Method, &[u8]), SkipReason> {
-    let (token, rest) = split_once(request.trim_ascii(), b' ').ok_or(SkipReason::Request)?;
+pub(in crate::log) fn parse(request: &[u8]) -> Result<(Method, &[u8]), SkipReason> {
+    let request = request.trim_ascii();
+    if matches!(request, b"" | b"-" | b"<BADREQ>" | b"- - -") {
+        return Err(SkipReason::NoRequest);
+    }
+    let (token, rest) = split_once(request, b' ').ok_or(SkipReason::Request)?;
     let url = without_protocol(rest).trim_ascii();
     if url.is_empty() {
         return Err(SkipReason::Request);
@@ -14,7 +18,7 @@ pub(super) fn parse(request: &[u8]) -> Result<(Method, &[u8]), SkipReason> {
 }
 
 /// Returns the method with this name, ignoring case.
-pub(super) fn method(token: &[u8]) -> Result<Method, SkipReason> {
+pub(in crate::log) fn method(token: &[u8]) -> Result<Method, SkipReason> {
     if token.eq_ignore_ascii_case(b"GET") {
         Ok(Method::Get)
     } else if token.eq_ignore_ascii_case(b"HEAD") {

@@ -1,7 +1,7 @@
 //! `client: Tue Aug 22 00:00:04 1995 (/path): action: request`, without status and size.
 
 use super::date::{DAY_S, SECOND_US, days_since_1970, month_number, time_of_day};
-use super::{Entry, Method, SkipReason, client, number, request_line, split_once};
+use super::{Entry, Forwarded, Method, SkipReason, client, number, request_line, split_once};
 
 pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     let at = memchr::memmem::find(line, b": ").ok_or(SkipReason::MissingFields)?;
@@ -16,7 +16,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     Ok(Entry {
         time_us,
         client: client(name)?,
-        forwarded: false,
+        forwarded: Forwarded::No,
         method: method(action),
         url: path,
         status: 0,

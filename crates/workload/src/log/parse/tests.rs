@@ -106,7 +106,7 @@ MissingFields: h @ "GET / HTTP/1.0" 200 1
 Time: h - - no time
 Time: h - - [32/Jul/1995:04:00:01 +0000] "GET / HTTP/1.0" 200 1
 Request: h - - @ GET / HTTP/1.0 200 1
-Request: h - - @ "-" 408 -
+NoRequest: h - - @ "-" 408 -
 Request: h - - @ "\x16\x03 x" 400 1
 Status: h - - @ "GET / HTTP/1.0" abc 1
 Status: h - - @ "GET / HTTP/1.0" 20 1

@@ -1,6 +1,7 @@
 //! W3C extended log file format (W3C working draft WD-logfile-960323), as written by IIS and content networks.
 //!
-//! `#Fields` names the columns, which are separated by spaces or tabs. Times are UTC. `sc-bytes` counts the bytes that the server sent,
+//! `#Fields` names the columns, which are separated by spaces or tabs. A quote in a quoted field is doubled. Times are UTC, or local where the
+//! log has only those. `sc-bytes` counts the bytes that the server sent,
 //! for some servers (such as CloudFront) including headers; a replay uses this value.
 
 use super::date::{DAY_S, SECOND_US, time_of_day_us, year_month_day};
@@ -17,6 +18,8 @@ pub(in crate::log) struct W3c {
     columns: Columns,
     /// Days since 1970 of the latest `#Date`, for logs without a date column.
     day: Option<u64>,
+    /// The time of the last line that has no date, microseconds.
+    last_us: u64,
     /// Buffer for the stem with the query.
     url: Vec<u8>,
     /// Whether any `#Fields` had no size column.
@@ -40,10 +43,20 @@ impl W3c {
         let (name, value) = split_once(text, b':').ok_or(SkipReason::NoFields)?;
         match name.to_ascii_lowercase().as_slice() {
             b"fields" => {
-                self.columns = FieldMap::default().columns(words(value).take(MAX_COLUMNS));
+                let has = |name: &[u8]| words(value).any(|word| word == name);
+                // Universal time, if it is there beside the local one.
+                let map = match has(b"time") {
+                    true => FieldMap::parse("time=time,date=date"),
+                    false => Ok(FieldMap::default()),
+                };
+                let map = map.map_err(|_| SkipReason::NoFields)?;
+                self.columns = map.columns(words(value).take(MAX_COLUMNS));
                 self.sizes_missing |= self.columns.get(Field::Bytes).is_none();
             }
-            b"date" => self.day = words(value).next().and_then(year_month_day),
+            b"date" => {
+                self.day = words(value).next().and_then(year_month_day);
+                self.last_us = 0;
+            }
             b"version" | b"software" | b"start-date" | b"end-date" | b"remark" => {}
             _ => return Err(SkipReason::NoFields),
         }
@@ -63,15 +76,29 @@ impl W3c {
         };
         let fields = &fields[..count];
         let record = Record::of_columns(&columns, |column| fields.get(column).copied())?;
+        let time = record.get(Field::Time).and_then(time_of_day_us);
         let day = match record.get(Field::Date) {
             Some(date) => year_month_day(date),
-            None => self.day,
+            None => {
+                self.pass_midnight(time);
+                self.day
+            }
         };
-        let time = record.get(Field::Time).and_then(time_of_day_us);
         let time_us = day
             .zip(time)
             .map(|(day, time)| day * (DAY_S * SECOND_US) + time);
         record.entry(time_us, &mut self.url)
+    }
+}
+
+impl W3c {
+    /// Begins the next day if a line without a date has a time of day far below that of the line before.
+    fn pass_midnight(&mut self, time_us: Option<u64>) {
+        let Some(time_us) = time_us else { return };
+        if time_us + DAY_S * SECOND_US / 2 < self.last_us {
+            self.day = self.day.map(|day| day + 1);
+        }
+        self.last_us = time_us;
     }
 }
 
@@ -91,12 +118,24 @@ fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         rest = rest.trim_ascii_start();
         let (&first, after) = rest.split_first()?;
         let (word, left) = if first == b'"' {
-            split_once(after, b'"').unwrap_or((after, b""))
+            after.split_at(closing_quote(after))
         } else {
             let end = memchr::memchr2(b' ', b'\t', rest).unwrap_or(rest.len());
             rest.split_at(end)
         };
-        rest = left;
+        rest = left.strip_prefix(b"\"").unwrap_or(left);
         Some(word)
     })
+}
+
+/// Returns the position of the first quote that is not doubled, or the end of the text.
+fn closing_quote(text: &[u8]) -> usize {
+    let mut from = 0;
+    while let Some(at) = memchr::memchr(b'"', &text[from..]) {
+        match text.get(from + at + 1) {
+            Some(b'"') => from += at + 2,
+            _ => return from + at,
+        }
+    }
+    text.len()
 }
