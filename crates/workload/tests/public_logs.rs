@@ -204,6 +204,7 @@ fn atm_capture() {
         begun_before: 490,
         not_ended: 383,
         one_way: 2091,
+        stray_segments: 0,
     };
     assert_eq!(found.connections, counts);
     let lifetime_ms = found.lifetime_ms;

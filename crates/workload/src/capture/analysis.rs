@@ -45,6 +45,8 @@ pub struct ConnectionCounts {
     pub not_ended: u64,
     /// Connections of which only one direction was captured.
     pub one_way: u64,
+    /// Segments and acknowledgments whose numbers are too far from all others of their connection.
+    pub stray_segments: u64,
 }
 
 impl CaptureAnalysis {
@@ -65,7 +67,9 @@ impl CaptureAnalysis {
             begun_before: count(|one| !one.begun),
             not_ended: count(|one| !one.ended()),
             one_way: count(Connection::is_one_way),
+            stray_segments: all.iter().map(Connection::strays).sum(),
         };
+        let limits = limits(&packets, &counts, cut_off);
         let lifetimes_ms = |some: &[&Connection]| {
             let ms = some.iter().map(|one| (one.last_us - one.first_us) / 1000);
             Sizes::of(ms.collect())
@@ -84,7 +88,7 @@ impl CaptureAnalysis {
             lifetimes: Lifetimes::of_connections(
                 all.iter().map(|one| (one.packets(), bytes(one))).collect(),
             ),
-            limits: limits(&packets, &counts, cut_off),
+            limits,
         }
     }
 }
@@ -95,12 +99,15 @@ fn limits(packets: &PacketCounts, counts: &ConnectionCounts, cut_off: bool) -> V
         begun_before,
         not_ended,
         one_way,
+        stray_segments,
         ..
     } = counts;
     let PacketCounts {
         fragments,
         headers_cut,
         truncated,
+        without_time,
+        not_looked_into,
         ..
     } = packets;
     let limit = |holds: bool, text: String| holds.then_some(text);
@@ -146,9 +153,25 @@ fn limits(packets: &PacketCounts, counts: &ConnectionCounts, cut_off: bool) -> V
             ),
         ),
         limit(
+            *stray_segments > 0,
+            format!(
+                "{stray_segments} numbers of segments or acknowledgments are beyond the window, and no other segment follows them: they add \
+                 no bytes"
+            ),
+        ),
+        limit(
+            *without_time > 0,
+            format!(
+                "{without_time} packets have no time (simple packet blocks): they count as captured at the time of the packet before"
+            ),
+        ),
+        limit(
             cut_off,
             "the capture ends within a packet, which is left out".to_owned(),
         ),
     ];
-    limits.into_iter().flatten().collect()
+    let unread = not_looked_into.iter().map(|(name, packets)| {
+        format!("{packets} packets are in {name}, which is not looked into")
+    });
+    limits.into_iter().flatten().chain(unread).collect()
 }

@@ -40,31 +40,61 @@ pub(super) struct End {
     /// Whether this end sent a SYN or a FIN; each takes a sequence number.
     syn: bool,
     fin: bool,
+    /// The largest window that this end advertised, not scaled, and the power of two that scales it, if it is known.
+    window: u16,
+    scale: Option<u8>,
 }
 
-/// A range of sequence numbers, which wrap around.
+/// Sequence numbers in use, which wrap around.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 struct Span {
     /// The first sequence number, and the one after the last.
     range: Option<(u32, u32)>,
-    /// Number of sequence numbers in the range.
+    /// Number of sequence numbers in use.
     len: u64,
+    /// Numbers of a segment that are too far from the range to follow it. If another segment follows them, those between were not captured.
+    far: Option<(u32, u32)>,
+    /// Number of segments that were too far and that none followed.
+    strays: u64,
 }
 
 impl Span {
-    /// Extends the range to include `start` up to `end`.
-    fn add(&mut self, start: u32, end: u32) {
-        let (first, next) = self.range.get_or_insert((start, start));
-        // Retransmitted numbers are less than half of the sequence number space behind.
-        let more = end.wrapping_sub(*next).cast_signed();
-        if more > 0 {
-            self.len += u64::from(more.unsigned_abs());
-            *next = end;
+    /// Extends the range to include `start` up to `end`, if that is at most `window` beyond it or as much behind its start.
+    fn add(&mut self, start: u32, end: u32, window: u32) {
+        let bytes = u64::from(end.wrapping_sub(start));
+        let Some((first, next)) = &mut self.range else {
+            self.range = Some((start, end));
+            self.len = bytes;
+            return;
+        };
+        let ahead = start.wrapping_sub(*next).cast_signed();
+        let behind = first.wrapping_sub(start).cast_signed();
+        let is_near = ahead <= window.cast_signed() && behind <= window.cast_signed();
+        if is_near {
+            // Retransmitted numbers are less than half of the sequence number space behind.
+            let more = end.wrapping_sub(*next).cast_signed();
+            if more > 0 {
+                self.len += u64::from(more.unsigned_abs());
+                *next = end;
+            }
+            if behind > 0 {
+                self.len += u64::from(behind.unsigned_abs());
+                *first = start;
+            }
+            return;
         }
-        let earlier = first.wrapping_sub(start).cast_signed();
-        if earlier > 0 {
-            self.len += u64::from(earlier.unsigned_abs());
-            *first = start;
+        match self.far {
+            // What lies between was not seen and is not counted.
+            Some((far, after)) if far != start && start.wrapping_sub(after) <= window => {
+                self.len += u64::from(end.wrapping_sub(far));
+                (*first, *next) = (far, end);
+                self.far = None;
+            }
+            Some((far, _)) if far == start => {}
+            other => {
+                self.strays += u64::from(other.is_some());
+                self.far = Some((start, end));
+            }
         }
     }
 
@@ -74,22 +104,42 @@ impl Span {
             None => None,
         }
     }
+
+    /// Returns the number of segments that were out of place.
+    const fn strays(&self) -> u64 {
+        self.strays + self.far.is_some() as u64
+    }
 }
 
+/// Window of an end whose scale is unknown, bytes.
+const UNKNOWN_WINDOW: u32 = 1 << 20;
+/// The window that any end is taken to have at least, bytes: windows may shrink, and what is in flight may follow.
+const LEAST_WINDOW: u32 = 1 << 16;
+
 impl End {
-    fn take(&mut self, segment: &Segment) {
+    /// Takes a segment that this end sent to one whose window is `window`.
+    fn take(&mut self, segment: &Segment, window: u32) {
         self.packets += 1;
+        self.window = self.window.max(segment.window);
+        self.scale = self.scale.or(segment.scale);
         self.syn |= segment.syn;
         self.fin |= segment.fin;
         let numbers = segment.bytes + u32::from(segment.syn) + u32::from(segment.fin);
         // A reset may have any sequence number.
         if !segment.reset {
-            self.sent
-                .add(segment.seq, segment.seq.wrapping_add(numbers));
+            let end = segment.seq.wrapping_add(numbers);
+            self.sent.add(segment.seq, end, window);
             if let Some(ack) = segment.ack {
-                self.acknowledged.add(ack, ack);
+                let own = self.window();
+                self.acknowledged.add(ack, ack, own);
             }
         }
+    }
+
+    /// Returns the most that the other end may send without an acknowledgment, bytes.
+    fn window(&self) -> u32 {
+        let scaled = |scale: u8| (u32::from(self.window) << scale).max(LEAST_WINDOW);
+        self.scale.map_or(UNKNOWN_WINDOW, scaled)
     }
 
     /// Returns whether any segment of this end was seen.
@@ -127,7 +177,8 @@ impl Connections {
         connection.last_us = connection.last_us.max(time_us);
         connection.first_us = connection.first_us.min(time_us);
         connection.reset |= segment.reset;
-        connection.ends[sender].take(segment);
+        let window = connection.ends[1 - sender].window();
+        connection.ends[sender].take(segment, window);
     }
 
     pub(super) fn all(&self) -> &[Connection] {
@@ -163,6 +214,13 @@ impl Connection {
         } else {
             self.ends[1 - end].acknowledged.len
         }
+    }
+
+    /// Returns the number of segments and acknowledgments that were too far from all others, whose bytes are not counted.
+    pub(super) fn strays(&self) -> u64 {
+        let ends = self.ends.iter();
+        ends.map(|end| end.sent.strays() + end.acknowledged.strays())
+            .sum()
     }
 
     /// Returns whether only one end was seen.

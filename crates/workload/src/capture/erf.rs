@@ -153,17 +153,17 @@ impl<R: BufRead> Packets for Erf<R> {
             ATM => (Link::LlcSnap, 4, 1 + 4),
             AAL5 => (Link::LlcSnap, 4, 4),
             IPV4 | IPV6 => (Link::Ip, 0, 0),
-            other => return Err(Problem::LinkType(format!("ERF {other}"))),
+            other => (Link::UnreadErf(other), 0, 0),
         };
         let stored = rest.get(before..).ok_or_else(cut)?;
         let frame_bytes = header.wire_bytes.saturating_sub(not_stored);
+        // Records are padded.
+        let data = &stored[..stored.len().min(frame_bytes)];
+        let packet = Captured::new(header.time_us, link, data, frame_bytes, 0);
         Ok(Some(Captured {
-            time_us: header.time_us,
-            link,
-            // Records are padded.
-            data: &stored[..stored.len().min(frame_bytes)],
             // A record contains only one cell of an ATM packet, no matter how long the packet is.
-            truncated: stored.len() < frame_bytes || header.kind == ATM,
+            truncated: packet.truncated || header.kind == ATM,
+            ..packet
         }))
     }
 }

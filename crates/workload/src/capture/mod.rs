@@ -20,6 +20,7 @@ use link::Link;
 pub(crate) use routed::read_routed;
 use segment::{Content, Segment};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -49,17 +50,14 @@ impl CaptureFormat {
     pub(crate) fn of(start: &[u8]) -> Option<Self> {
         match start {
             [0x0a, 0x0d, 0x0d, 0x0a, ..] => Some(Self::Pcapng),
-            [0xa1, 0xb2, 0xc3, 0xd4, ..]
-            | [0xd4, 0xc3, 0xb2, 0xa1, ..]
-            | [0xa1, 0xb2, 0x3c, 0x4d, ..]
-            | [0x4d, 0x3c, 0xb2, 0xa1, ..] => Some(Self::Pcap),
+            _ if pcap::Pcap::<&[u8]>::is_start(start) => Some(Self::Pcap),
             _ => erf::is_start(start).then_some(Self::Erf),
         }
     }
 }
 
 /// Counts of the packets in a capture, by kind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct PacketCounts {
     /// All packets.
     pub all: u64,
@@ -73,6 +71,10 @@ pub struct PacketCounts {
     pub headers_cut: u64,
     /// Packets without IP.
     pub not_ip: u64,
+    /// Packets that may have IP and TCP in what is not looked into, by its name, such as `ESP` or a link type.
+    pub not_looked_into: BTreeMap<String, u64>,
+    /// Packets of which the capture has no time.
+    pub without_time: u64,
     /// Packets that were captured only partially.
     pub truncated: u64,
 }
@@ -109,20 +111,6 @@ pub enum CaptureError {
         /// Description of the damage.
         reason: String,
     },
-    /// The link layer is not supported.
-    #[error(
-        "{}: packet {packet} has the link type {link_type}, which is not supported; expected Ethernet, raw IP, Linux cooked, loopback, PPP, HDLC or \
-         LLC over ATM",
-        path.display()
-    )]
-    LinkType {
-        /// The file.
-        path: PathBuf,
-        /// Number of the packet.
-        packet: u64,
-        /// Number of the link type in pcap or ERF.
-        link_type: String,
-    },
     /// The capture has no packet that a router would forward.
     #[error("{}: has no IPv4 packet that a router would forward among its {packets} packets", path.display())]
     NothingToRoute {
@@ -132,12 +120,12 @@ pub enum CaptureError {
         packets: u64,
     },
     /// The capture has no TCP segment.
-    #[error("{}: has no TCP segment among its {packets} packets", path.display())]
+    #[error("{}: has no TCP segment among its {} packets{}", path.display(), packets.all, packets.others())]
     NoConnections {
         /// The file.
         path: PathBuf,
-        /// Number of packets in the capture.
-        packets: u64,
+        /// The packets in the capture.
+        packets: Box<PacketCounts>,
     },
 }
 
@@ -145,7 +133,6 @@ pub enum CaptureError {
 enum Problem {
     Io(io::Error),
     Damaged(String),
-    LinkType(String),
 }
 
 /// A packet as it was captured.
@@ -157,6 +144,51 @@ struct Captured<'a> {
     data: &'a [u8],
     /// Whether the packet was longer than `data`.
     truncated: bool,
+    /// Number of bytes at the end that were not captured.
+    missing: usize,
+    /// Whether the capture has a time for the packet; otherwise it is that of the packet before.
+    has_time: bool,
+}
+
+impl<'a> Captured<'a> {
+    /// Creates a packet of `wire_bytes` bytes, the last of which are a check sequence of `fcs_bytes`.
+    fn new(time_us: u64, link: Link, data: &'a [u8], wire_bytes: usize, fcs_bytes: usize) -> Self {
+        let frame_bytes = wire_bytes.max(data.len()).saturating_sub(fcs_bytes);
+        let data = &data[..data.len().min(frame_bytes)];
+        Self {
+            time_us,
+            link,
+            data,
+            truncated: data.len() < frame_bytes,
+            missing: frame_bytes - data.len(),
+            has_time: true,
+        }
+    }
+}
+
+impl PacketCounts {
+    /// Returns what the packets without TCP are, for a message that names their number before.
+    fn others(&self) -> String {
+        let named = [
+            (self.other_ip, "of other IP".to_owned()),
+            (self.fragments, "fragments".to_owned()),
+            (self.headers_cut, "cut off before TCP's flags".to_owned()),
+            (self.not_ip, "without IP".to_owned()),
+        ];
+        let unread = self.not_looked_into.iter();
+        let unread =
+            unread.map(|(name, &count)| (count, format!("in {name}, which is not looked into")));
+        let all = named
+            .into_iter()
+            .chain(unread)
+            .filter(|(count, _)| *count > 0);
+        let all: Vec<String> = all.map(|(count, name)| format!("{count} {name}")).collect();
+        if all.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", all.join(", "))
+        }
+    }
 }
 
 /// A reader of packets.
@@ -192,7 +224,7 @@ impl CaptureAnalysis {
         if counts.tcp == 0 {
             return Err(CaptureError::NoConnections {
                 path: path.to_owned(),
-                packets: counts.all,
+                packets: Box::new(counts),
             });
         }
         Ok(Self::of(format, counts, &connections, cut_off))
@@ -214,11 +246,6 @@ impl Problem {
                 packets,
                 reason,
             },
-            Self::LinkType(link_type) => CaptureError::LinkType {
-                path,
-                packet: packets + 1,
-                link_type,
-            },
         }
     }
 }
@@ -237,7 +264,7 @@ fn read(
         };
         let mut all: Box<dyn Packets> = match format {
             CaptureFormat::Pcap => Box::new(pcap::Pcap::new(reader)?),
-            CaptureFormat::Pcapng => Box::new(pcap::Pcapng::new(reader)?),
+            CaptureFormat::Pcapng => Box::new(pcap::Pcapng::new(reader)),
             CaptureFormat::Erf => Box::new(erf::Erf::new(reader)),
         };
         loop {
@@ -267,11 +294,8 @@ fn read(
 fn take(packet: &Captured<'_>, counts: &mut PacketCounts, connections: &mut Connections) {
     counts.all += 1;
     counts.truncated += u64::from(packet.truncated);
-    let segment = match packet.link.ip(packet.data) {
-        Some(ip) => Segment::of(&ip),
-        None => Content::NotIp,
-    };
-    match segment {
+    counts.without_time += u64::from(!packet.has_time);
+    match Segment::of(packet) {
         Content::Tcp(segment) => {
             counts.tcp += 1;
             connections.take(packet.time_us, &segment);
@@ -280,6 +304,7 @@ fn take(packet: &Captured<'_>, counts: &mut PacketCounts, connections: &mut Conn
         Content::Fragment => counts.fragments += 1,
         Content::HeaderCut => counts.headers_cut += 1,
         Content::NotIp => counts.not_ip += 1,
+        Content::Unread(name) => *counts.not_looked_into.entry(name).or_default() += 1,
     }
 }
 

@@ -18,7 +18,8 @@ pub(crate) fn read_routed(path: &Path) -> Result<PacketTrace, CaptureError> {
     })?;
     let (mut packets, mut left_out) = (Vec::new(), LeftOut::default());
     read(path, file, |captured| {
-        let sliced = captured.link.ip(captured.data);
+        let ip = captured.link.ip(captured.data).ok();
+        let sliced = ip.and_then(|ip| LaxSlicedPacket::from_ip(ip).ok());
         match sliced.as_ref().and_then(packet) {
             None => left_out.not_ipv4 += 1,
             Some(packet) if packet.len > MOST_BYTES => left_out.too_long += 1,

@@ -1,5 +1,7 @@
 //! Parsing of TCP segments as far as their headers were captured.
 
+use super::Captured;
+use super::link::tunnelled;
 use etherparse::{Ipv6ExtensionSlice, LaxNetSlice, LaxSlicedPacket};
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,6 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 const TCP: u8 = 6;
 /// Size of a TCP header up to and including its flags.
 const TO_FLAGS: usize = 14;
+/// Number of IP packets around one another that are looked into.
+const MOST_TUNNELS: usize = 8;
 
 const FIN: u8 = 1;
 const SYN: u8 = 2;
@@ -24,6 +28,10 @@ pub(super) struct Segment {
     pub syn: bool,
     pub fin: bool,
     pub reset: bool,
+    /// The advertised window, not scaled; 0 if it was not captured.
+    pub window: u16,
+    /// In a SYN, the power of two by which the end's windows are scaled, if the options were captured.
+    pub scale: Option<u8>,
     /// Number of data bytes, whether they were captured or not.
     pub bytes: u32,
 }
@@ -35,6 +43,8 @@ pub(super) enum Content {
     Fragment,
     HeaderCut,
     NotIp,
+    /// Something that is not looked into, with its name.
+    Unread(String),
 }
 
 /// An IP packet, parsed.
@@ -51,18 +61,43 @@ struct Ip<'a> {
 }
 
 impl Segment {
-    /// Parses the segment in a packet, which may be truncated. This does not use the library, which requires the complete header, because
-    /// options are often cut off.
-    pub(super) fn of(packet: &LaxSlicedPacket<'_>) -> Content {
-        let Some(ip) = packet.net.as_ref().and_then(Ip::of) else {
-            return Content::NotIp;
+    /// Parses the segment in a packet, or in tunnels in it. This does not use the library for TCP, which requires the complete header,
+    /// because options are often cut off.
+    pub(super) fn of(packet: &Captured<'_>) -> Content {
+        let mut rest = match packet.link.ip(packet.data) {
+            Ok(rest) => rest,
+            Err(name) => return name.map_or(Content::NotIp, Content::Unread),
         };
-        if ip.protocol != TCP {
-            return Content::OtherIp;
+        for _ in 0..MOST_TUNNELS {
+            let Ok(sliced) = LaxSlicedPacket::from_ip(rest) else {
+                return Content::NotIp;
+            };
+            let Some(ip) = sliced
+                .net
+                .as_ref()
+                .and_then(|net| Ip::of(net, packet.missing))
+            else {
+                return Content::NotIp;
+            };
+            match ip.protocol {
+                _ if ip.is_rest => return Content::Fragment,
+                TCP => return Self::of_ip(&ip),
+                _ => {}
+            }
+            let inner = match tunnelled(ip.protocol, ip.content) {
+                Ok(inner) => inner.map(|(link, frame)| link.ip(frame)),
+                Err(name) => return Content::Unread(name.to_owned()),
+            };
+            match inner {
+                Some(Ok(inner)) => rest = inner,
+                Some(Err(Some(name))) => return Content::Unread(name),
+                Some(Err(None)) | None => return Content::OtherIp,
+            }
         }
-        if ip.is_rest {
-            return Content::Fragment;
-        }
+        Content::OtherIp
+    }
+
+    fn of_ip(ip: &Ip<'_>) -> Content {
         let Some(header) = ip.content.first_chunk::<TO_FLAGS>() else {
             return Content::HeaderCut;
         };
@@ -80,13 +115,36 @@ impl Segment {
             syn: flags & SYN != 0,
             fin: flags & FIN != 0,
             reset: flags & RST != 0,
+            window: match ip.content.get(14..16) {
+                Some(&[high, low]) => u16::from_be_bytes([high, low]),
+                _ => 0,
+            },
+            scale: match flags & SYN {
+                0 => None,
+                _ => ip.content.get(20..header_bytes).map(scale),
+            },
             bytes: ip.content_bytes.saturating_sub(header_bytes) as u32,
         })
     }
 }
 
+/// Returns the window scale in TCP's options, 0 if there is none (RFC 7323).
+fn scale(options: &[u8]) -> u8 {
+    let mut rest = options;
+    loop {
+        match *rest {
+            [] | [0, ..] => return 0,
+            [1, ref after @ ..] => rest = after,
+            [3, 3, scale, ..] => return scale.min(14),
+            [_, length, ..] if length > 1 => rest = rest.get(length.into()..).unwrap_or_default(),
+            _ => return 0,
+        }
+    }
+}
+
 impl<'a> Ip<'a> {
-    fn of(net: &LaxNetSlice<'a>) -> Option<Self> {
+    /// Parses a packet of which `missing` bytes at the end were not captured.
+    fn of(net: &LaxNetSlice<'a>, missing: usize) -> Option<Self> {
         let content = net.ip_payload_ref()?;
         let (from, to, is_rest, headers, all): (IpAddr, IpAddr, bool, &[u8], usize) = match net {
             LaxNetSlice::Ipv4(ip) => {
@@ -116,7 +174,10 @@ impl<'a> Ip<'a> {
                     header.destination_addr().into(),
                     fragment.is_some_and(|offset| offset.value() > 0),
                     header.slice(),
-                    header.slice().len() + usize::from(header.payload_length()),
+                    match header.payload_length() {
+                        0 => 0,
+                        bytes => header.slice().len() + usize::from(bytes),
+                    },
                 )
             }
             LaxNetSlice::Arp(_) => return None,
@@ -129,9 +190,9 @@ impl<'a> Ip<'a> {
             protocol: content.ip_number.0,
             is_rest,
             content: content.payload,
-            // In captures of packets that the adapter will segment (TSO), the length is 0.
+            // In captures of packets that the adapter will segment (TSO), and of those above 64 KiB (BIG TCP), the length is 0.
             content_bytes: match all {
-                0 => content.payload.len(),
+                0 => content.payload.len() + missing,
                 all => all.saturating_sub(before),
             },
         })

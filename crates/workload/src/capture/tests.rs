@@ -256,7 +256,10 @@ fn files_without_captured_tcp_are_refused() {
     let mut wireless = PcapWriter::with_header(Vec::new(), header).expect("a header");
     let packet = PcapPacket::new(Duration::from_secs(1), 4, &[1, 2, 3, 4]);
     wireless.write_packet(&packet).expect("a packet");
-    assert!(refused(&wireless.into_writer()).contains("packet 1 has the link type 105"));
+    assert!(
+        refused(&wireless.into_writer())
+            .contains("1 packets: 1 in link type 105, which is not looked into")
+    );
     let mut udp = Vec::new();
     PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
         .udp(1, 2)
@@ -264,7 +267,7 @@ fn files_without_captured_tcp_are_refused() {
         .expect("a packet");
     let mut record = vec![1, 0, 0, 0, 9, 0, 0, 0, 22, 0, 0, 48, 0, 0, 0, 32];
     record.extend_from_slice(&udp);
-    assert!(refused(&record).contains("no TCP segment among its 1 packets"));
+    assert!(refused(&record).contains("no TCP segment among its 1 packets: 1 of other IP"));
     let mut damaged = erf(&WHOLE);
     damaged[88] = 77;
     assert!(refused(&damaged).contains("is not a packet capture"));
@@ -292,9 +295,8 @@ fn packets_are_found_in_frames_of_every_link_type() {
         (276, behind(&cooked_2)),
     ];
     for (number, frame) in frames {
-        let link = Link::of_pcap(number).expect("known");
-        let packet = link.ip(&frame).expect("IP");
-        let Content::Tcp(segment) = Segment::of(&packet) else {
+        let link = Link::of_pcap(number);
+        let Content::Tcp(segment) = Segment::of(&whole(link, &frame)) else {
             panic!("{number}")
         };
         assert_eq!(
@@ -303,11 +305,13 @@ fn packets_are_found_in_frames_of_every_link_type() {
         );
         for len in 0..frame.len() {
             // Any prefix of a frame must be parsed without a panic.
-            if let Some(packet) = link.ip(&frame[..len]) {
-                Segment::of(&packet);
-            }
+            Segment::of(&whole(link, &frame[..len]));
         }
     }
+}
+
+fn whole(link: Link, frame: &[u8]) -> Captured<'_> {
+    Captured::new(0, link, frame, frame.len(), 0)
 }
 
 #[test]
@@ -318,7 +322,7 @@ fn ipv6_segments_are_found_after_extension_headers() {
         .ack(9)
         .write(&mut packet, &[0; 300])
         .expect("a packet");
-    let segment = |packet: &[u8]| match Segment::of(&Link::Ip.ip(packet).expect("IP")) {
+    let segment = |packet: &[u8]| match Segment::of(&whole(Link::Ip, packet)) {
         Content::Tcp(segment) => Some(segment),
         _ => None,
     };
@@ -335,8 +339,8 @@ fn ipv6_segments_are_found_after_extension_headers() {
     // The header now says that this is a fragment other than the first.
     packet[6] = 44;
     packet.splice(40..48, [6, 0, 0, 8, 0, 0, 0, 1]);
-    let ip = Link::Ip.ip(&packet).expect("IP");
-    assert!(matches!(Segment::of(&ip), Content::Fragment));
+    let fragment = Segment::of(&whole(Link::Ip, &packet));
+    assert!(matches!(fragment, Content::Fragment));
 }
 
 #[test]
@@ -397,5 +401,420 @@ fn a_router_gets_the_same_packets_from_each_format() {
     assert!(
         said.contains("none.pcapng") && said.contains("4 packets"),
         "{said}"
+    );
+}
+
+/// Writes a pcap file by hand: the numbers of its header in 32 bits from the snapshot length on, and for each packet seconds, their fraction,
+/// captured and original length, and the data.
+fn written(snaplen: u32, link: u32, packets: &[(u32, u32, u32, &[u8])]) -> Vec<u8> {
+    let mut file = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, snaplen, link]
+        .map(u32::to_le_bytes)
+        .concat();
+    for (seconds, fraction, wire, data) in packets {
+        let header = [*seconds, *fraction, data.len() as u32, *wire];
+        file.extend(header.map(u32::to_le_bytes).concat());
+        file.extend_from_slice(data);
+    }
+    file
+}
+
+/// The packets of [`WHOLE`], each with what `around` makes of it.
+fn framed(around: impl Fn(&[u8]) -> Vec<u8>) -> Vec<Vec<u8>> {
+    WHOLE.iter().map(|line| around(&ip_packet(line))).collect()
+}
+
+/// Writes a pcap file of these frames, which are captured as a whole.
+fn of_frames(link: u32, frames: &[Vec<u8>]) -> Vec<u8> {
+    let packets: Vec<_> = frames
+        .iter()
+        .map(|frame| (950_000_000, 5, frame.len() as u32, frame.as_slice()))
+        .collect();
+    written(262_144, link, &packets)
+}
+
+/// Asserts that the capture has the connection of [`WHOLE`].
+#[track_caller]
+fn assert_whole(file: &[u8]) -> CaptureAnalysis {
+    let found = analyse(file);
+    assert_eq!((found.packets.all, found.packets.tcp), (10, 10));
+    assert_eq!((found.connections.all, found.connections.whole), (1, 1));
+    let bytes = (found.client_bytes.max, found.server_bytes.max);
+    assert_eq!(bytes, (100, 3000));
+    found
+}
+
+fn ethernet(kind: u16, packet: &[u8]) -> Vec<u8> {
+    [&[2; 12], &kind.to_be_bytes()[..], packet].concat()
+}
+
+#[test]
+fn harmless_oddities_of_pcap_headers_are_read() {
+    let frames = framed(|ip| ethernet(0x0800, ip));
+    // Packets that were longer than the snapshot length, which is what it is for; times whose fraction is more than a second.
+    let cut: Vec<_> = frames
+        .iter()
+        .map(|frame| {
+            (
+                950_000_000,
+                1_500_000,
+                frame.len() as u32,
+                &frame[..frame.len().min(96)],
+            )
+        })
+        .collect();
+    for snaplen in [96, 0, 10, u32::MAX] {
+        let found = assert_whole(&written(snaplen, 1, &cut));
+        assert_eq!(found.packets.truncated, 4);
+    }
+    // The length of the check sequence in the upper bits of the link type, and bits that mean nothing.
+    for link in [0x2400_0001, 0x3000_0001, 0x0800_0001] {
+        assert_whole(&of_frames(link, &frames));
+    }
+    // Kuznetsov's variant has eight bytes more for each packet.
+    let mut file = of_frames(1, &[]);
+    file[..4].copy_from_slice(&0xa1b2_cd34_u32.to_le_bytes());
+    for frame in &frames {
+        let header = [950_000_000, 5, frame.len() as u32, frame.len() as u32, 0, 0];
+        file.extend(header.map(u32::to_le_bytes).concat());
+        file.extend_from_slice(frame);
+    }
+    assert_whole(&file);
+    // Version 2.2 has the original length first.
+    let swapped: Vec<_> = cut
+        .iter()
+        .map(|&(s, f, wire, data)| (s, f, wire, data))
+        .collect();
+    let mut old = written(96, 1, &swapped);
+    old[6] = 2;
+    let mut at = 24;
+    for (.., data) in &swapped {
+        let (kept, wire) = (at + 8, at + 12);
+        for byte in 0..4 {
+            old.swap(kept + byte, wire + byte);
+        }
+        at += 16 + data.len();
+    }
+    assert_whole(&old);
+}
+
+#[test]
+fn a_length_beyond_all_packets_is_damage() {
+    let mut file = of_frames(1, &framed(|ip| ethernet(0x0800, ip)));
+    file[24 + 8..][..4].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert!(
+        refused(&file).contains("damaged after packet 0: a packet or block of 4294967295 bytes")
+    );
+}
+
+/// Creates a block of pcapng.
+fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let mut body = body.to_vec();
+    body.resize(body.len().next_multiple_of(4), 0);
+    let len = (body.len() as u32 + 12).to_le_bytes();
+    [&kind.to_le_bytes()[..], &len, &body, &len].concat()
+}
+
+const SECTION: [u8; 16] = [
+    0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255,
+];
+
+#[test]
+fn blocks_of_every_kind_with_packets_are_read() {
+    let numbers = |numbers: &[u32]| {
+        numbers
+            .iter()
+            .flat_map(|n| n.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let mut file = block(0x0a0d_0d0a, &SECTION);
+    // A snapshot length of 70, a check sequence of four bytes, 1000 s to add to times, an option that ends after its block.
+    let options = [
+        13, 0, 1, 0, 32, 0, 0, 0, 14, 0, 8, 0, 232, 3, 0, 0, 0, 0, 0, 0, 99, 0, 200, 0,
+    ];
+    file.extend(block(
+        1,
+        &[&[1, 0, 0, 0, 70, 0, 0, 0][..], &options].concat(),
+    ));
+    for (number, frame) in framed(|ip| [ethernet(0x0800, ip), vec![0; 4]].concat())
+        .iter()
+        .enumerate()
+    {
+        let kept = &frame[..frame.len().min(70)];
+        let lengths = [kept.len() as u32, frame.len() as u32];
+        file.extend(match number % 3 {
+            0 => block(
+                6,
+                &[&numbers(&[0, 0, 5_000_000])[..], &numbers(&lengths), kept].concat(),
+            ),
+            1 => block(3, &[&numbers(&lengths[1..])[..], kept].concat()),
+            _ => block(
+                2,
+                &[&numbers(&[0, 0, 6_000_000])[..], &numbers(&lengths), kept].concat(),
+            ),
+        });
+        // One that nobody knows.
+        file.extend(block(0x0bad, &[1, 2, 3, 4]));
+    }
+    let found = assert_whole(&file);
+    assert_eq!(
+        (found.first_us, found.last_us),
+        (1_005_000_000, 1_006_000_000)
+    );
+    assert_eq!(found.packets.without_time, 3);
+    assert!(
+        found
+            .limits
+            .iter()
+            .any(|limit| limit.starts_with("3 packets have no time"))
+    );
+}
+
+#[test]
+fn interfaces_whose_link_is_not_read_are_counted() {
+    let mut file = block(0x0a0d_0d0a, &SECTION);
+    file.extend(block(1, &[105, 0, 0, 0, 0, 0, 0, 0]));
+    file.extend(block(1, &[101, 0, 0, 0, 0, 0, 0, 0]));
+    let packet = |interface: u32, data: &[u8]| {
+        let len = data.len() as u32;
+        let header = [interface, 0, 5, len, len].map(u32::to_le_bytes).concat();
+        block(6, &[&header, data].concat())
+    };
+    file.extend(packet(0, &[1, 2, 3, 4]));
+    file.extend(packet(1, &ip_packet(&WHOLE[0])));
+    let found = analyse(&file);
+    assert_eq!((found.packets.all, found.packets.tcp), (2, 1));
+    let says = "1 packets are in link type 105, which is not looked into";
+    assert!(
+        found.limits.contains(&says.to_owned()),
+        "{:?}",
+        found.limits
+    );
+}
+
+/// An IPv4 packet of this protocol with this content.
+fn ipv4(protocol: u8, content: &[u8]) -> Vec<u8> {
+    let mut packet = vec![
+        0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0, 172, 16, 0, 1, 172, 16, 0, 2,
+    ];
+    packet[2..4].copy_from_slice(&(20 + content.len() as u16).to_be_bytes());
+    packet.extend_from_slice(content);
+    packet
+}
+
+fn udp(port: u16, content: &[u8]) -> Vec<u8> {
+    let header = [5555, port, 8 + content.len() as u16, 0].map(u16::to_be_bytes);
+    ipv4(17, &[&header.concat(), content].concat())
+}
+
+#[test]
+fn segments_are_found_in_tunnels() {
+    let gre = |header: &[u8], inner: &[u8]| ethernet(0x0800, &ipv4(47, &[header, inner].concat()));
+    let ppp = |ip: &[u8]| [&[0x11, 0, 0, 7, 0, 9][..], &[0, 0x21], ip].concat();
+    let inner = |ip: &[u8]| ethernet(0x0800, ip);
+    type Around<'a> = (&'a str, &'a dyn Fn(&[u8]) -> Vec<u8>);
+    let tunnels: [Around<'_>; 22] = [
+        ("QinQ", &|ip| {
+            ethernet(0x88a8, &[&[0, 5, 0x81, 0, 0, 6, 8, 0], ip].concat())
+        }),
+        ("VN-tag", &|ip| {
+            ethernet(0x8926, &[&[1, 2, 3, 4, 8, 0], ip].concat())
+        }),
+        ("802.1ah", &|ip| {
+            ethernet(0x88e7, &[&[0, 0, 0, 9][..], &inner(ip)].concat())
+        }),
+        ("LLC and SNAP", &|ip| {
+            ethernet(
+                (8 + ip.len() as u16).min(1500),
+                &[&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], ip].concat(),
+            )
+        }),
+        ("PPPoE", &|ip| ethernet(0x8864, &ppp(ip))),
+        ("MPLS", &|ip| {
+            ethernet(0x8847, &[&[0, 1, 0, 64, 0, 2, 1, 64], ip].concat())
+        }),
+        ("MPLS with Ethernet", &|ip| {
+            ethernet(
+                0x8847,
+                &[&[0, 1, 1, 64, 0, 0, 0, 0][..], &inner(ip)].concat(),
+            )
+        }),
+        ("GRE", &|ip| gre(&[0, 0, 8, 0], ip)),
+        ("GRE with checksum, key and number", &|ip| {
+            gre(&[[0xb0, 0, 8, 0], [1; 4], [2; 4], [3; 4]].concat(), ip)
+        }),
+        ("GRE with Ethernet", &|ip| {
+            gre(&[0x20, 0, 0x65, 0x58, 1, 2, 3, 4], &inner(ip))
+        }),
+        ("PPTP", &|ip| {
+            gre(
+                &[0x30, 0x81, 0x88, 0x0b, 0, 9, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2],
+                &[&[0x21], ip].concat(),
+            )
+        }),
+        ("ERSPAN I", &|ip| gre(&[0, 0, 0x88, 0xbe], &inner(ip))),
+        ("ERSPAN II", &|ip| {
+            gre(
+                &[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1],
+                &[&[0x10; 8][..], &inner(ip)].concat(),
+            )
+        }),
+        ("ERSPAN III", &|ip| {
+            gre(
+                &[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1],
+                &[&[0x20; 11][..], &[1], &[0; 8], &inner(ip)].concat(),
+            )
+        }),
+        ("IP in IP", &|ip| ethernet(0x0800, &ipv4(4, ip))),
+        ("IP in IP twice", &|ip| {
+            ethernet(0x0800, &ipv4(4, &ipv4(4, ip)))
+        }),
+        ("VXLAN", &|ip| {
+            ethernet(
+                0x0800,
+                &udp(4789, &[&[8, 0, 0, 0, 0, 0, 5, 0][..], &inner(ip)].concat()),
+            )
+        }),
+        ("VXLAN-GPE", &|ip| {
+            ethernet(
+                0x0800,
+                &udp(4790, &[&[12, 0, 0, 1, 0, 0, 5, 0], ip].concat()),
+            )
+        }),
+        ("Geneve", &|ip| {
+            let header = [1, 0, 0x65, 0x58, 0, 0, 5, 0, 1, 1, 1, 1];
+            ethernet(0x0800, &udp(6081, &[&header[..], &inner(ip)].concat()))
+        }),
+        ("GTP", &|ip| {
+            ethernet(
+                0x0800,
+                &udp(2152, &[&[0x30, 255, 0, 0, 0, 0, 0, 1], ip].concat()),
+            )
+        }),
+        ("GTP with an extension", &|ip| {
+            let header = [0x34, 255, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 9, 0];
+            ethernet(0x0800, &udp(2152, &[&header[..], ip].concat()))
+        }),
+        ("MPLS over UDP", &|ip| {
+            ethernet(0x0800, &udp(6635, &[&[0, 1, 1, 64], ip].concat()))
+        }),
+    ];
+    for (name, around) in tunnels {
+        let frames = framed(around);
+        let found = CaptureAnalysis::from_reader(Path::new(name), &*of_frames(1, &frames));
+        let found = found.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(found.packets.tcp, 10, "{name}");
+        assert_eq!(
+            (found.client_bytes.max, found.server_bytes.max),
+            (100, 3000),
+            "{name}"
+        );
+        for len in 0..frames[0].len() {
+            Segment::of(&whole(Link::Ethernet, &frames[0][..len]));
+        }
+    }
+}
+
+#[test]
+fn what_is_not_looked_into_is_named() {
+    let frames = [
+        framed(|ip| ethernet(0x0800, ip)),
+        framed(|ip| ethernet(0x0800, &ipv4(50, ip))),
+        framed(|ip| ethernet(0x88e5, ip)),
+    ];
+    let found = analyse(&of_frames(1, &frames.concat()));
+    assert_eq!((found.packets.all, found.packets.tcp), (30, 10));
+    for name in ["ESP", "MACsec"] {
+        assert_eq!(found.packets.not_looked_into[name], 10);
+        let says = format!("10 packets are in {name}, which is not looked into");
+        assert!(found.limits.contains(&says), "{:?}", found.limits);
+    }
+    let error = refused(&of_frames(1, &frames[1]));
+    assert!(
+        error.contains("no TCP segment among its 10 packets: 10 in ESP, which is not looked into")
+    );
+}
+
+#[test]
+fn segments_above_64_kib_have_their_length() {
+    let segment = |seq: u32| {
+        let mut packet = Vec::new();
+        PacketBuilder::ipv6([1; 16], [2; 16], 64)
+            .tcp(80, 40_000, seq, 1000)
+            .ack(9)
+            .write(&mut packet, &[0; 40_000])
+            .expect("a packet");
+        packet.resize(packet.len() + 30_000, 0);
+        packet[4..6].copy_from_slice(&[0, 0]);
+        packet
+    };
+    // A length of 0 alone, and with the jumbo payload option (RFC 2675).
+    let plain: Vec<Vec<u8>> = (0..3)
+        .map(|i| ethernet(0x86dd, &segment(1 + i * 70_000)))
+        .collect();
+    let jumbo = |mut packet: Vec<u8>| {
+        packet[6] = 0;
+        let bytes = (packet.len() as u32 - 40 + 8).to_be_bytes();
+        packet.splice(40..40, [&[6, 0, 0xc2, 4][..], &bytes].concat());
+        packet
+    };
+    let jumbo: Vec<Vec<u8>> = (0..3)
+        .map(|i| ethernet(0x86dd, &jumbo(segment(1 + i * 70_000))))
+        .collect();
+    for frames in [plain, jumbo] {
+        assert_eq!(analyse(&of_frames(1, &frames)).server_bytes.max, 210_000);
+        let cut: Vec<_> = frames
+            .iter()
+            .map(|frame| (1, 1, frame.len() as u32, &frame[..96]))
+            .collect();
+        assert_eq!(analyse(&written(96, 1, &cut)).server_bytes.max, 210_000);
+    }
+}
+
+#[test]
+fn numbers_far_from_all_others_add_no_bytes() {
+    let with = |at: usize, line: Line| {
+        let mut lines = WHOLE.to_vec();
+        lines.insert(at, line);
+        lines
+    };
+    let strays = [
+        with(7, (12, false, "A", 1_500_000_000, 1101, 9)),
+        with(7, (12, true, "A", 3_000_000_000, 2705, 9)),
+        with(7, (12, false, "A", 1205 + 200_000, 1101, 9)),
+        with(9, (12, true, "A", 1101, 2_000_000_000, 0)),
+    ];
+    for lines in strays {
+        let found = analyse(&pcap(&lines, 2000, Endianness::Little));
+        assert_eq!(
+            (found.client_bytes.max, found.server_bytes.max),
+            (100, 3000)
+        );
+        assert_eq!(found.connections.stray_segments, 1);
+        let says = |limit: &String| limit.starts_with("1 numbers of segments");
+        assert!(found.limits.iter().any(says), "{:?}", found.limits);
+    }
+    // The same where only acknowledgments show what the other end sent.
+    let lines = with(8, (12, true, "A", 1101, 2_000_000_000, 0));
+    let client: Vec<Line> = lines.into_iter().filter(|line| line.1).collect();
+    let found = analyse(&pcap(&client, 60, Endianness::Little));
+    assert_eq!(found.server_bytes.max, 3001);
+}
+
+#[test]
+fn a_gap_that_segments_follow_is_one_of_the_capture() {
+    let mut lines = WHOLE.to_vec();
+    lines.splice(
+        8..,
+        [
+            (14, false, "A", 50_000_000, 1101, 1000),
+            (15, false, "A", 50_001_000, 1101, 1000),
+            (16, false, "FA", 50_002_000, 1101, 0),
+        ],
+    );
+    let found = analyse(&pcap(&lines, 2000, Endianness::Little));
+    // What was not seen in between is not counted.
+    assert_eq!(
+        (found.server_bytes.max, found.connections.stray_segments),
+        (5000, 0)
     );
 }
