@@ -195,6 +195,13 @@ pub struct DemoArgs {
     pub threads: ThreadsArg,
 }
 
+/// What is known of a log's clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Clients {
+    /// Nothing: a proxy seems to be the only one, or two addresses of each request may be the client's.
+    Unknown,
+}
+
 /// `baton advise`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -202,6 +209,7 @@ Examples:
   baton advise --log access.log.gz
   baton advise --log access.log.gz --machine dcache-2002 --json verdict.json
   baton advise --log access.log.gz --set clients.connections=512 --set nic.mips=800
+  baton advise --log behind-a-proxy.log --clients unknown
 
 The ways that are compared are the variants in experiments/advise.toml.")]
 pub struct AdviseArgs {
@@ -211,6 +219,9 @@ pub struct AdviseArgs {
     /// Options for reading the log.
     #[command(flatten)]
     pub reading: LogArgs,
+    /// Advise although the log does not show who its clients are, as if the addresses in it were those of the clients
+    #[arg(long, value_name = "unknown")]
+    pub clients: Option<Clients>,
     /// Name or path of the machine [default: handoff-2006]
     #[arg(long, value_name = "PROFILE", add = ArgValueCompleter::new(complete::profiles))]
     pub machine: Option<String>,

@@ -574,7 +574,13 @@ fn lines_behind_what_others_write_in_front_have_the_same_clients() {
         "08:17:57 web.1  | ",
         "[pod/web-1-x/nginx] ",
         "[pod/web-1-x/nginx] 2024-11-24T08:17:57.123456789Z ",
-        "nginx: ",
+        "nginx:  ",
+        "Mar  2 2024 10:00:00 web1 nginx: ",
+        "1732436277.123456 web1 nginx[12]: ",
+        "2024-11-24T08:17:57+0000 web1 nginx[12]: ",
+        "@400000005f0b1a2c1d2e3f40 ",
+        "web.1.x2y@node1    | ",
+        "\x1b[36mweb_1  |\x1b[0m ",
     ];
     for prefix in prefixes {
         let text = many(|i, client, second| format!("{prefix}{}", combined(i, client, second)));
@@ -587,7 +593,7 @@ fn lines_behind_what_others_write_in_front_have_the_same_clients() {
 fn lines_within_json_csv_and_quotes_have_the_same_clients() {
     let json = |line: &str| line.replace('"', "\\\"");
     let csv = |line: &str| line.replace('"', "\"\"");
-    let forms: [&dyn Fn(&str) -> String; 7] = [
+    let forms: [&dyn Fn(&str) -> String; 9] = [
         &|line| {
             format!(
                 "{{\"log\":\"{}\\n\",\"stream\":\"stdout\",\"time\":\"2024-11-24T08:17:57Z\"}}",
@@ -610,6 +616,13 @@ fn lines_within_json_csv_and_quotes_have_the_same_clients() {
         &|line| format!("2024-11-24 08:17:57.000,\"{}\"", csv(line)),
         &|line| format!("\"2024-11-24 08:17:57.000\",\"{}\"", csv(line)),
         &|line| format!("\"{}\"", csv(line)),
+        &|line| {
+            format!(
+                "2024-11-24T08:17:57+00:00\tweb.nginx\t{{\"log\":\"{}\"}}",
+                json(line)
+            )
+        },
+        &|line| format!("{{\"jsonPayload\":{{\"message\":\"{}\"}}}}", json(line)),
     ];
     for form in forms {
         let text = many(|i, client, second| form(&combined(i, client, second)));
@@ -736,6 +749,17 @@ fn a_header_that_haproxy_captured_is_the_client_only_if_it_behaves_like_one() {
     let both =
         many(|i, client, second| line(i, "10.0.0.1", second, &format!("{{10.8.0.5|{client}}}")));
     assert_eq!(assert_many(&both, Format::Haproxy).forwarded, 24);
+}
+
+#[test]
+fn an_address_for_ident_may_be_the_client() {
+    let text =
+        many(|i, client, second| combined(i, client, second).replace(" - - ", " 10.0.0.1 - "));
+    assert_many(&text, Format::Combined);
+    let text = many(|i, client, second| {
+        combined(i, "10.0.0.1", second).replace(" - - ", &format!(" {client} - "))
+    });
+    assert_eq!(assert_many(&text, Format::Combined).forwarded, 24);
 }
 
 #[test]
@@ -921,4 +945,23 @@ fn sizes_may_exceed_those_of_32_bits() {
         combined(i, client, second).replace(&format!(" 200 {}", 100 + i), " 200 4700000000")
     });
     assert_eq!(read(&text).content_bytes(), 24 * 4_700_000_000);
+}
+
+/// Servers that write quotes as they are end a line of Common with status and size.
+#[test]
+fn an_unescaped_quote_does_not_end_a_request_before_the_last_one() {
+    let line =
+        r#"192.0.2.1 - - [24/Nov/2024:08:17:57 +0000] "GET /s?q="a" 404 7 b HTTP/1.1" 200 100"#;
+    let url = r#"/s?q="a" 404 7 b"#;
+    let rows = [(AT, "192.0.2.1", Get, url, 200, 100)];
+    assert_rows(&read(line), Format::Common, &rows);
+    let python = line
+        .replace("2024:08", "2024 08")
+        .replace(" +0000", "")
+        .replace("200 100", "200 -");
+    assert_rows(
+        &read(&python),
+        Format::Python,
+        &[(AT, "192.0.2.1", Get, url, 200, 0)],
+    );
 }

@@ -5,7 +5,7 @@ use crate::runner::{Interrupt, for_all};
 use baton_cache::ByteBound;
 use baton_report::figure::{Curve as Line, Curves as Figure};
 use baton_report::{self as report, Column, Table};
-use baton_workload::analyse::{BlockString, Policy};
+use baton_workload::analyse::{BlockString, Policy, Sample};
 use baton_workload::{Log, SessionRule, Sessions};
 use serde::Serialize;
 use std::ops::{Range, RangeInclusive};
@@ -83,74 +83,121 @@ pub fn compute(
     interrupt: &Interrupt,
 ) -> Result<Vec<Curve>, Failure> {
     let sessions = Sessions::new(&log.requests, request.rule);
-    let mut curves = Vec::new();
+    let mut curves: Vec<Curve> = Vec::new();
     for &caches in &request.caches {
-        let strings = BlockString::split(log, &sessions, caches.into(), request.block_bytes)
-            .map_err(|error| Failure::BadInput(format!("the log: {error}")))?;
-        curves.extend(curves_of(&strings, request, threads, interrupt)?);
+        let first = curves.len();
+        for (sample, sizes) in samples(log, request) {
+            let strings =
+                BlockString::sampled(log, &sessions, caches.into(), request.block_bytes, sample)
+                    .map_err(|error| Failure::BadInput(format!("the log: {error}")))?;
+            let request = Request {
+                sizes: sizes.to_vec(),
+                ..request.clone()
+            };
+            let received = Received {
+                strings: &strings,
+                step: sample.step(),
+                content_bytes: log.content_bytes(),
+            };
+            let more = received.curves(&request, threads, interrupt)?;
+            match curves.get_mut(first..).filter(|curves| !curves.is_empty()) {
+                None => curves.extend(more),
+                Some(curves) => {
+                    for (curve, more) in curves.iter_mut().zip(more) {
+                        curve.points.extend(more.points);
+                    }
+                }
+            }
+        }
     }
     let place = |curve: &Curve| request.policies.iter().position(|p| *p == curve.policy);
     curves.sort_by_key(place);
     Ok(curves)
 }
 
-/// Computes the curves for one number of caches.
-fn curves_of(
-    strings: &[BlockString],
-    request: &Request,
-    threads: usize,
-    interrupt: &Interrupt,
-) -> Result<Vec<Curve>, Failure> {
-    let bounds = if request.policies.iter().any(|policy| policy.knows_future()) {
-        let bound = |string: &BlockString| ByteBound::new(&string.references);
-        for_all(strings, "caches", threads, interrupt, bound)?
-    } else {
-        Vec::new()
-    };
-    let slots = |bytes: &u64| u32::try_from(bytes / request.block_bytes).unwrap_or(u32::MAX);
-    let slots: Vec<u32> = request.sizes.iter().map(slots).collect();
-    let mut tasks = Vec::new();
-    for &policy in &request.policies {
-        for (i, string) in strings.iter().enumerate() {
-            let all = 0..slots.len();
-            let step = if policy == Policy::LRU {
-                slots.len().max(1)
-            } else {
-                1
-            };
-            tasks.extend(all.clone().step_by(step).map(|first| Task {
-                policy,
-                string,
-                bound: bounds.get(i),
-                sizes: first..(first + step).min(all.end),
-                slots: &slots,
-            }));
+/// Returns the blocks to follow, and for which sizes: all blocks for all sizes, or a sample for each size.
+pub fn samples<'r>(log: &Log, request: &'r Request) -> Vec<(Sample, &'r [u64])> {
+    let of = |size: u64| Sample::of(log, request.block_bytes, size);
+    match request.sizes.first() {
+        Some(&first) if of(first) != Sample::ALL => {
+            let sizes = request.sizes.chunks(1);
+            sizes.map(|sizes| (of(sizes[0]), sizes)).collect()
         }
+        _ => vec![(Sample::ALL, &request.sizes)],
     }
-    let hits = for_all(&tasks, "caches", threads, interrupt, Task::run)?;
-    let total: u64 = strings.iter().map(|string| string.bytes).sum();
-    let curve = |&policy: &Policy| {
-        let mut sums = vec![0; slots.len()];
-        for (task, hits) in tasks
-            .iter()
-            .zip(&hits)
-            .filter(|(task, _)| task.policy == policy)
-        {
-            for (sum, hit) in sums[task.sizes.clone()].iter_mut().zip(hits) {
-                *sum += hit;
+}
+
+/// The references that some caches receive.
+struct Received<'a> {
+    strings: &'a [BlockString],
+    /// How many blocks each reference stands for.
+    step: u32,
+    /// Content of all responses.
+    content_bytes: u64,
+}
+
+impl Received<'_> {
+    /// Computes the curves of all policies.
+    fn curves(
+        &self,
+        request: &Request,
+        threads: usize,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<Curve>, Failure> {
+        let strings = self.strings;
+        let bounds = if request.policies.iter().any(|policy| policy.knows_future()) {
+            let bound = |string: &BlockString| ByteBound::new(&string.references);
+            for_all(strings, "caches", threads, interrupt, bound)?
+        } else {
+            Vec::new()
+        };
+        let slots = |bytes: &u64| {
+            let blocks = bytes / request.block_bytes / u64::from(self.step);
+            u32::try_from(blocks).unwrap_or(u32::MAX)
+        };
+        let slots: Vec<u32> = request.sizes.iter().map(slots).collect();
+        let mut tasks = Vec::new();
+        for &policy in &request.policies {
+            for (i, string) in strings.iter().enumerate() {
+                let all = 0..slots.len();
+                let step = if policy == Policy::LRU {
+                    slots.len().max(1)
+                } else {
+                    1
+                };
+                tasks.extend(all.clone().step_by(step).map(|first| Task {
+                    policy,
+                    string,
+                    bound: bounds.get(i),
+                    sizes: first..(first + step).min(all.end),
+                    slots: &slots,
+                }));
             }
         }
-        let point = |(&cache_bytes, sum): (&u64, u64)| Point {
-            cache_bytes,
-            share: sum as f64 / total.max(1) as f64,
+        let hits = for_all(&tasks, "caches", threads, interrupt, Task::run)?;
+        let curve = |&policy: &Policy| {
+            let mut sums = vec![0; slots.len()];
+            for (task, hits) in tasks
+                .iter()
+                .zip(&hits)
+                .filter(|(task, _)| task.policy == policy)
+            {
+                for (sum, hit) in sums[task.sizes.clone()].iter_mut().zip(hits) {
+                    *sum += hit;
+                }
+            }
+            let point = |(&cache_bytes, sum): (&u64, u64)| Point {
+                cache_bytes,
+                share: (sum * u64::from(self.step)) as f64 / self.content_bytes.max(1) as f64,
+            };
+            Curve {
+                policy,
+                caches: strings.len() as u8,
+                points: request.sizes.iter().zip(sums).map(point).collect(),
+            }
         };
-        Curve {
-            policy,
-            caches: strings.len() as u8,
-            points: request.sizes.iter().zip(sums).map(point).collect(),
-        }
-    };
-    Ok(request.policies.iter().map(curve).collect())
+        Ok(request.policies.iter().map(curve).collect())
+    }
 }
 
 /// Renders one table for each number of caches, with a row for each size and a column for each policy.

@@ -96,6 +96,13 @@ fn facts(analysis: &Analysis) -> Vec<(String, String)> {
     let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
     fact("format", analysis.format.to_string());
     fact("requests", report::grouped(totals.requests));
+    if totals.unwrapped > 0 {
+        let unwrapped = report::grouped(totals.unwrapped);
+        fact(
+            "taken out of",
+            format!("syslog, container or service logs, or quotes: {unwrapped}"),
+        );
+    }
     let clients = report::grouped(totals.clients);
     fact(
         "clients",
@@ -128,7 +135,7 @@ fn facts(analysis: &Analysis) -> Vec<(String, String)> {
         );
         if totals.bodiless_bytes > 0 {
             fact(
-                "bytes of 304, 204 and 1xx",
+                "bytes of HEAD, 304, 204, 1xx",
                 format!(
                     "{}, not counted, as these responses have no body",
                     report::grouped(totals.bodiless_bytes)

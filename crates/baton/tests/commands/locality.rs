@@ -105,6 +105,35 @@ fn every_policy_has_a_curve_for_one_cache_and_two() {
 }
 
 #[test]
+fn curves_of_very_large_responses_are_estimated_and_said_to_be() {
+    let bench = Workbench::new();
+    let line = |i: u32| {
+        let (client, file) = (i % 20, i % 5);
+        format!(
+            "192.0.2.{client} - - [12/Mar/2024:10:00:{:02} +0000] \"GET /{file}.iso HTTP/1.1\" 200 4700000000\n",
+            i % 60
+        )
+    };
+    bench.write("isos.log", &(0..100).map(line).collect::<String>());
+    let ran = bench.baton("trace locality isos.log --json out.json").ok();
+    ran.says(&["Estimated, as the log has far more blocks than requests"]);
+    let json: Value = serde_json::from_str(&bench.read("out.json")).expect("JSON");
+    assert!(json["estimate"].is_string());
+    // The optimum keeps one of the 23.5 GB; least recently used blocks are gone when they are asked for again.
+    let share = |policy: &str| {
+        let curves = json["curves"].as_array().expect("curves");
+        let curve = curves
+            .iter()
+            .find(|c| c["policy"] == policy && c["caches"] == 1);
+        curve.expect(policy)["points"][14]["share"]
+            .as_f64()
+            .expect("a share")
+    };
+    assert_eq!(share("lru"), 0.0);
+    assert!((0.02..0.1).contains(&share("min")), "{}", share("min"));
+}
+
+#[test]
 fn policies_sizes_and_admission_are_chosen() {
     let bench = bench();
     let arguments = [

@@ -207,6 +207,65 @@ fn doubtful_logs_give_warnings() {
 }
 
 #[test]
+fn a_log_whose_clients_are_unknown_gives_a_verdict_only_on_request() {
+    let bench = bench();
+    rewritten(&bench, "proxy.log", |_, line| {
+        line.replacen(parts(line)[0], "10.0.0.1", 1)
+    });
+    let advise = "advise --log proxy.log --seconds 0 --set run.measured_packets=4000 --set run.warmup_packets=1000";
+    let refusal = [
+        "proxy.log: its clients cannot be identified",
+        "one client, 10.0.0.1, has 100.0 % of the requests",
+        "--clients unknown",
+    ];
+    bench.baton(advise).refused(&refusal);
+    let advised = bench.baton(&format!("{advise} --clients unknown")).ok();
+    advised.says(&["Verdict", "Who its clients are is unknown"]);
+}
+
+#[test]
+fn lines_of_containers_are_read_and_other_text_in_front_is_refused() {
+    let bench = bench();
+    let original = bench.baton("trace demo.log --json -").ok().stdout;
+    let totals = |text: &str| {
+        let json: Value = serde_json::from_str(text).expect("JSON");
+        let totals = &json["totals"];
+        (
+            totals["clients"].clone(),
+            totals["content_bytes"].clone(),
+            totals["unwrapped"].clone(),
+        )
+    };
+    rewritten(&bench, "web.log", |_, line| format!("web_1  | {line}"));
+    let (clients, bytes, _) = totals(&original);
+    let wrapped = bench.baton("trace web.log --json -").ok().stdout;
+    assert_eq!(totals(&wrapped), (clients, bytes, 600.into()));
+    bench.baton("trace web.log").ok().says(&[
+        "taken out of",
+        "syslog, container or service logs, or quotes: 600",
+    ]);
+    rewritten(&bench, "other.log", |_, line| {
+        format!("web-6d4 INFO {line}")
+    });
+    bench.baton("trace other.log").refused(&[
+        "is in no known access log format",
+        "--format '$_ $_ $remote_addr",
+    ]);
+}
+
+#[test]
+fn responses_that_cannot_be_replayed_are_named() {
+    let bench = bench();
+    rewritten(&bench, "giants.log", |_, line| {
+        let (line, _) = line.rsplit_once(' ').expect("a size");
+        format!("{line} 4700000000")
+    });
+    bench
+        .run_short("W-0-N-N-FCFS-400", &["--log", "giants.log"])
+        .refused(&["only for responses of 2 GiB or more"]);
+}
+
+#[test]
 fn a_log_that_is_mostly_skipped_is_refused_unless_that_is_allowed() {
     let bench = bench();
     rewritten(&bench, "junk.log", |i, line| match i {

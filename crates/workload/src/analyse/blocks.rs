@@ -1,6 +1,6 @@
 //! Conversion of requests for files to references to blocks.
 
-use crate::log::Log;
+use crate::log::{Log, Request};
 use crate::session::Sessions;
 use baton_cache::Reference;
 
@@ -9,13 +9,80 @@ const MAX_BLOCKS: u64 = 1 << 30;
 /// Maximum number of references in a string; a reference takes eight bytes.
 const MAX_REFERENCES: u64 = 1 << 29;
 
-/// Numbering of all blocks of all files, consecutive from 0.
+/// Number of references that are followed for each request of a log, and for any log.
+const REFERENCES_A_REQUEST: u64 = 64;
+const LEAST_REFERENCES: u64 = 1 << 15;
+/// Number of caches that fill with the first blocks of a response before the rest of it is left out.
+const CACHES_A_RESPONSE: u64 = 4;
+
+/// Which blocks of a log's responses are followed: all, or a sample where they are far more than the log has requests.
+///
+/// A cache of some size keeps at most that much of any response, under any policy. Of each response, the first blocks are followed, four
+/// times as many as are in the cache; of those, one in `step`, by a cache that is as much smaller: "Cache modeling and optimization using
+/// miniature simulations" (Waldspurger et al., USENIX ATC 2017).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sample {
+    /// Number of the first blocks of a response that are followed.
+    first: u64,
+    /// One in this many blocks is followed.
+    step: u32,
+}
+
+impl Sample {
+    /// All blocks.
+    pub const ALL: Self = Self {
+        first: u64::MAX,
+        step: 1,
+    };
+
+    /// Returns the sample for a cache of `cache_bytes`: all blocks, if they are few enough for the number of requests.
+    pub fn of(log: &Log, block_bytes: u64, cache_bytes: u64) -> Self {
+        let most = REFERENCES_A_REQUEST * log.requests.len() as u64;
+        let most = most.max(LEAST_REFERENCES);
+        let count = |first: u64| {
+            let blocks = log
+                .requests
+                .iter()
+                .map(|r| r.bytes.div_ceil(block_bytes).min(first));
+            blocks.fold(0u64, u64::saturating_add)
+        };
+        if count(u64::MAX) <= most {
+            return Self::ALL;
+        }
+        let first = CACHES_A_RESPONSE * (cache_bytes / block_bytes).max(1);
+        let step = count(first).div_ceil(most).max(1);
+        Self {
+            first,
+            step: u32::try_from(step).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Returns how many blocks a followed one stands for.
+    pub const fn step(self) -> u32 {
+        self.step
+    }
+
+    /// Returns the first block of a file that is followed; it differs between files so that small ones are followed as often as large ones.
+    fn offset(self, file: usize) -> u64 {
+        (file as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % u64::from(self.step)
+    }
+
+    /// Returns the number of followed blocks of the first `bytes` bytes of a file.
+    fn count(self, file: usize, bytes: u64, block_bytes: u64) -> u64 {
+        let blocks = bytes.div_ceil(block_bytes).min(self.first);
+        let followed = blocks.saturating_sub(self.offset(file));
+        followed.div_ceil(self.step.into())
+    }
+}
+
+/// Numbering of all blocks of all files that are followed, consecutive from 0.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     /// The first block of each file.
     first: Vec<u32>,
     block_bytes: u32,
     count: u32,
+    sample: Sample,
 }
 
 /// Why references cannot be numbered.
@@ -38,15 +105,23 @@ impl Blocks {
     /// # Errors
     /// The block size is invalid, or there are too many blocks.
     pub fn new(sizes: &[u64], block_bytes: u64) -> Result<Self, BlocksError> {
+        Self::sampled(sizes, block_bytes, Sample::ALL)
+    }
+
+    /// Numbers the blocks of a sample of files of these sizes in bytes.
+    ///
+    /// # Errors
+    /// The block size is invalid, or there are too many blocks.
+    pub fn sampled(sizes: &[u64], block_bytes: u64, sample: Sample) -> Result<Self, BlocksError> {
         let sensible = block_bytes.is_power_of_two() && (512..=1 << 30).contains(&block_bytes);
         if !sensible {
             return Err(BlocksError::BlockBytes(block_bytes));
         }
         let mut count = 0u64;
         let mut first = Vec::with_capacity(sizes.len());
-        for size in sizes {
+        for (file, &size) in sizes.iter().enumerate() {
             first.push(count.min(MAX_BLOCKS) as u32);
-            count = count.saturating_add(size.div_ceil(block_bytes));
+            count = count.saturating_add(sample.count(file, size, block_bytes));
         }
         if count > MAX_BLOCKS {
             return Err(BlocksError::TooManyBlocks(count));
@@ -55,12 +130,18 @@ impl Blocks {
             first,
             block_bytes: block_bytes as u32,
             count: count as u32,
+            sample,
         })
     }
 
     /// Returns the number of blocks.
     pub const fn count(&self) -> u32 {
         self.count
+    }
+
+    /// Returns how many blocks each of these stands for.
+    pub const fn step(&self) -> u32 {
+        self.sample.step
     }
 
     /// Returns the size of a block in bytes.
@@ -70,11 +151,15 @@ impl Blocks {
 
     /// Returns references to the first `content` bytes of `file`, whose size must be at least that.
     pub fn of_request(&self, file: u32, content: u64) -> impl Iterator<Item = Reference> + use<> {
-        let block_bytes = u64::from(self.block_bytes);
-        let first = self.first[file as usize];
-        (0..content.div_ceil(block_bytes)).map(move |i| Reference {
-            block: first + i as u32,
-            bytes: (content - i * block_bytes).min(block_bytes) as u32,
+        let (sample, block_bytes) = (self.sample, u64::from(self.block_bytes));
+        let (first, file) = (self.first[file as usize], file as usize);
+        let offset = sample.offset(file);
+        (0..sample.count(file, content, block_bytes)).map(move |i| {
+            let block = offset + i * u64::from(sample.step);
+            Reference {
+                block: first + i as u32,
+                bytes: (content - block * block_bytes).min(block_bytes) as u32,
+            }
         })
     }
 }
@@ -127,9 +212,23 @@ impl BlockString {
         caches: usize,
         block_bytes: u64,
     ) -> Result<Vec<Self>, BlocksError> {
-        let blocks = Blocks::new(log.files.sizes(), block_bytes)?;
-        let of_request = |bytes: u64| bytes.div_ceil(block_bytes);
-        let count = log.requests.iter().map(|r| of_request(r.bytes));
+        Self::sampled(log, sessions, caches, block_bytes, Sample::ALL)
+    }
+
+    /// Returns the references to a sample of the blocks, like [`Self::split`].
+    ///
+    /// # Errors
+    /// As [`Self::split`].
+    pub fn sampled(
+        log: &Log,
+        sessions: &Sessions,
+        caches: usize,
+        block_bytes: u64,
+        sample: Sample,
+    ) -> Result<Vec<Self>, BlocksError> {
+        let blocks = Blocks::sampled(log.files.sizes(), block_bytes, sample)?;
+        let of_request = |r: &Request| sample.count(r.file as usize, r.bytes, block_bytes);
+        let count = log.requests.iter().map(of_request);
         let count = count.fold(0u64, u64::saturating_add);
         if count > MAX_REFERENCES {
             return Err(BlocksError::TooManyReferences(count));

@@ -1,6 +1,6 @@
 //! Temporal locality: hits of LRU caches of several sizes.
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, Sample};
 use super::ratio;
 use crate::log::Log;
 use baton_cache::StackDistance;
@@ -55,16 +55,22 @@ pub struct FilePoint {
 impl Locality {
     /// Computes the locality of `log` in its order of requests.
     pub fn of(log: &Log) -> Self {
-        let blocks = Blocks::new(log.files.sizes(), BLOCK_BYTES);
-        let caches = match blocks {
-            Ok(blocks) if log.has_sizes => {
-                let requests = log.requests.iter().map(|r| (r.file, r.bytes));
-                byte_hits(&blocks, requests, &CACHE_BYTES)
-            }
-            _ => Vec::new(),
+        // All sizes in one pass, or each with its own sample of blocks.
+        let sample = Sample::of(log, BLOCK_BYTES, CACHE_BYTES[0]);
+        let sizes = match sample {
+            Sample::ALL => CACHE_BYTES.len(),
+            _ => 1,
         };
+        let hits = |sizes: &[u64]| {
+            let sample = Sample::of(log, BLOCK_BYTES, sizes[0]);
+            let blocks = Blocks::sampled(log.files.sizes(), BLOCK_BYTES, sample).ok()?;
+            let requests = log.requests.iter().map(|r| (r.file, r.bytes));
+            Some(byte_hits(&blocks, requests, sizes))
+        };
+        let caches = CACHE_BYTES.chunks(sizes).map(hits);
+        let caches: Option<Vec<_>> = log.has_sizes.then(|| caches.collect()).flatten();
         Self {
-            caches,
+            caches: caches.unwrap_or_default().concat(),
             files: request_hits(log),
         }
     }
@@ -87,13 +93,14 @@ pub(crate) fn byte_hits(
     debug_assert!(cache_bytes.is_sorted());
     let slots: Vec<u64> = cache_bytes
         .iter()
-        .map(|bytes| bytes / u64::from(blocks.block_bytes()))
+        .map(|bytes| bytes / u64::from(blocks.block_bytes()) / u64::from(blocks.step()))
         .collect();
     let mut stack = StackDistance::new(blocks.count() as usize);
     // Bytes of references for which the cache of this index is the smallest that hits.
     let mut hits = vec![0u64; cache_bytes.len()];
-    let mut total = 0;
-    for reference in requests.flat_map(|(file, content)| blocks.of_request(file, content)) {
+    let mut content_bytes = 0;
+    let counted = requests.inspect(|(_, content)| content_bytes += content);
+    for reference in counted.flat_map(|(file, content)| blocks.of_request(file, content)) {
         let bytes = u64::from(reference.bytes);
         if let Some(distance) = stack.reference(reference.block) {
             let fits = slots.partition_point(|&slots| slots <= u64::from(distance));
@@ -101,14 +108,13 @@ pub(crate) fn byte_hits(
                 *hit += bytes;
             }
         }
-        total += bytes;
     }
     let mut so_far = 0;
     let point = |(&cache_bytes, hit)| {
         so_far += hit;
         CachePoint {
             cache_bytes,
-            byte_hits: ratio(so_far, total),
+            byte_hits: ratio(so_far * u64::from(blocks.step()), content_bytes).min(1.0),
         }
     };
     cache_bytes.iter().zip(hits).map(point).collect()

@@ -7,7 +7,7 @@ mod locality;
 mod popularity;
 mod sizes;
 
-pub use blocks::{BlockString, Blocks, BlocksError};
+pub use blocks::{BlockString, Blocks, BlocksError, Sample};
 pub use curves::{Policy, hit_bytes, lru_hit_bytes, min_hit_bytes, most_hit_bytes};
 pub use lifetimes::{Connections, LifetimePoint, Lifetimes, packets_sent};
 pub(crate) use locality::{BLOCK_BYTES, byte_hits};
@@ -63,8 +63,10 @@ pub struct Totals {
     pub footprint_bytes: u64,
     /// Requests whose size was logged as `-`.
     pub dashes: u64,
-    /// Bytes logged for responses whose status has no body (304, 204, 1xx); they count as 0.
+    /// Bytes logged for responses without a body (to HEAD, 304, 204, 1xx); they count as 0.
     pub bodiless_bytes: u64,
+    /// Requests that were found behind or within what syslog, a container runtime or a log service writes.
+    pub unwrapped: u64,
     /// Requests whose client is the first address of X-Forwarded-For.
     pub forwarded: u64,
     /// Time of the first request, microseconds since 1970.
@@ -86,6 +88,7 @@ impl Totals {
             footprint_bytes: log.files.footprint(),
             dashes: log.dashes,
             bodiless_bytes: log.bodiless_bytes,
+            unwrapped: log.unwrapped,
             forwarded: log.forwarded,
             first_us,
             last_us,

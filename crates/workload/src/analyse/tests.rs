@@ -187,6 +187,52 @@ proptest! {
     }
 }
 
+/// Responses of up to 48 MB to few requests: the sample of their blocks gives the shares of all blocks.
+#[test]
+fn a_sample_of_the_blocks_of_large_responses_gives_their_shares() {
+    let requests: Vec<_> = (0..60)
+        .map(|i| (u64::from(i), i % 9, i * i % 7, u64::from(i % 7 + 1) << 22))
+        .collect();
+    let mut requests: Vec<(u64, u32, u32, u64)> = requests;
+    // Small files between the large ones.
+    requests.extend((0..40).map(|i| (i, 9, 100 + i as u32 % 5, 9_000)));
+    requests.sort_unstable();
+    let log = log(&requests);
+    let sessions = Sessions::new(&log.requests, SessionRule::PAPERS);
+    let all = &BlockString::split(&log, &sessions, 1, 4096).unwrap()[0];
+    assert!(all.references.len() > 1 << 17);
+    for cache_bytes in [1 << 16, 1 << 20, 1 << 23, 1 << 25, 1 << 27] {
+        let sample = Sample::of(&log, 4096, cache_bytes);
+        assert!(sample != Sample::ALL);
+        let some = &BlockString::sampled(&log, &sessions, 1, 4096, sample).unwrap()[0];
+        assert!(some.references.len() <= 1 << 15);
+        let share = |string: &BlockString, policy: Policy, step: u32| {
+            let bound = ByteBound::new(&string.references);
+            let slots = [(cache_bytes / 4096) as u32 / step];
+            let hits = policy.hit_bytes(string, Some(&bound), &slots)[0];
+            ratio(hits * u64::from(step), log.content_bytes())
+        };
+        let online = ReplacementConfig::ALL.map(|one| Policy::Online(one, AdmissionConfig::All));
+        for policy in online.into_iter().chain([Policy::Min, Policy::Bound]) {
+            let (exact, estimate) = (share(all, policy, 1), share(some, policy, sample.step()));
+            // The smaller cache's sketch of frequencies is another one.
+            let sketches = policy.name() == "w-tinylfu";
+            let is_near = (exact - estimate).abs() < if sketches { 0.1 } else { 0.05 };
+            assert!(
+                is_near,
+                "{} {cache_bytes}: {exact} {estimate}",
+                policy.name()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_log_of_small_responses_is_not_sampled() {
+    let log = crate::Preset::Demo.spec().generate(5, 4000).unwrap();
+    assert_eq!(Sample::of(&log, 4096, 1 << 16), Sample::ALL);
+}
+
 /// Runs every policy on a generated log, with one cache and with two.
 #[test]
 fn curves_of_policies_are_within_the_optimum() {

@@ -18,6 +18,8 @@ pub(super) enum Link {
     Ppp,
     /// LLC and SNAP, as on ATM (RFC 2684).
     LlcSnap,
+    /// FDDI.
+    Fddi,
     /// What an `EtherType` announces.
     Typed(u16),
     /// One that is not read, by its number in pcap.
@@ -36,6 +38,7 @@ impl Link {
             0 | 108 => Self::Loopback,
             1 => Self::Ethernet,
             9 | 50 | 104 => Self::Hdlc,
+            10 => Self::Fddi,
             51 => Self::Typed(0x8864),
             12 | 14 | 101 | 228 | 229 => Self::Ip,
             100 => Self::LlcSnap,
@@ -81,6 +84,7 @@ impl Link {
             Self::LinuxCooked2 => typed(0, 20),
             Self::Hdlc if matches!(frame, [0xff | 0x0f | 0x8f, ..]) => typed(2, 4),
             Self::Hdlc | Self::Ppp => ppp(frame),
+            Self::Fddi => behind(Self::LlcSnap, 13),
             Self::LlcSnap => match frame {
                 [0xaa, 0xaa, 3, ..] => typed(6, 8),
                 [6, 6, 3, ..] => behind(Self::Ip, 3),
@@ -101,7 +105,8 @@ impl Link {
             // 802.1Q and 802.1ad, also by other numbers; Cisco's VN-tag.
             0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => typed(2),
             0x8926 => typed(4),
-            // 802.1ah.
+            // Cisco's FabricPath, whose type stands where that of a frame does; 802.1ah.
+            0x8903 => frame.get(2..).map(|rest| (Self::Ethernet, rest)),
             0x88e7 => frame.get(4..).map(|rest| (Self::Ethernet, rest)),
             0x6558 => Some((Self::Ethernet, frame)),
             0x8847 | 0x8848 | 0x0281 => mpls(frame),

@@ -291,6 +291,7 @@ fn packets_are_found_in_frames_of_every_link_type() {
         (9, behind(&[0xff, 3, 0, 0x21])),
         (104, behind(&[0x0f, 0, 8, 0])),
         (100, behind(&llc)),
+        (10, behind(&[&[0x50; 13], &llc[..]].concat())),
         (113, behind(&cooked)),
         (276, behind(&cooked_2)),
     ];
@@ -612,12 +613,15 @@ fn segments_are_found_in_tunnels() {
     let ppp = |ip: &[u8]| [&[0x11, 0, 0, 7, 0, 9][..], &[0, 0x21], ip].concat();
     let inner = |ip: &[u8]| ethernet(0x0800, ip);
     type Around<'a> = (&'a str, &'a dyn Fn(&[u8]) -> Vec<u8>);
-    let tunnels: [Around<'_>; 22] = [
+    let tunnels: [Around<'_>; 23] = [
         ("QinQ", &|ip| {
             ethernet(0x88a8, &[&[0, 5, 0x81, 0, 0, 6, 8, 0], ip].concat())
         }),
         ("VN-tag", &|ip| {
             ethernet(0x8926, &[&[1, 2, 3, 4, 8, 0], ip].concat())
+        }),
+        ("FabricPath", &|ip| {
+            ethernet(0x8903, &[&[0, 9][..], &inner(ip)].concat())
         }),
         ("802.1ah", &|ip| {
             ethernet(0x88e7, &[&[0, 0, 0, 9][..], &inner(ip)].concat())

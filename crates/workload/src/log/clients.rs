@@ -121,15 +121,18 @@ impl Seen {
     /// Returns whether the values are the clients of a proxy: there are more of them than peers, or a proxy has added to a list, or private
     /// peers pass on public addresses.
     const fn is_forwarded(&self) -> bool {
-        let shows = self.addresses > self.peers || self.lists > 0 || 2 * self.outward > self.lines;
-        shows && !self.is_other()
+        let shows = self.addresses > self.peers || 2 * self.outward > self.lines;
+        self.lists > 0 && !self.has_ports_again() || shows && !self.is_other()
     }
 
     /// Returns whether the values are other addresses, such as those of servers behind a proxy: their ports occur again, there are fewer of
     /// them than peers, or they are private and the peers public.
     const fn is_other(&self) -> bool {
-        let ports_again = 2 * self.with_port > self.lines && 2 * self.values <= self.lines;
-        ports_again || self.addresses < self.peers || 2 * self.inward > self.lines
+        self.has_ports_again() || self.addresses < self.peers || 2 * self.inward > self.lines
+    }
+
+    const fn has_ports_again(&self) -> bool {
+        2 * self.with_port > self.lines && 2 * self.values <= self.lines
     }
 }
 

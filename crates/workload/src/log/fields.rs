@@ -78,7 +78,7 @@ impl Field {
 }
 
 /// Names that servers use for each field, the preferred ones first, in lower case and with `_` for `-` and spaces: nginx, Caddy, Traefik,
-/// Apache as it is often set up, Envoy, Google's load balancers and storage, Azure's gateways, Cloudflare, Akamai, the Elastic Common
+/// Apache as it is often set up, Envoy, Google's load balancers and storage, Azure's gateways, Cloudflare, Akamai, Zeek, Suricata, the Elastic Common
 /// Schema, W3C. A dot selects a member of an object.
 const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
     (
@@ -130,6 +130,8 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "c_dns",
             "properties.clientip",
             "cliip",
+            "id.orig_h",
+            "src_ip",
             "sourceip",
         ],
     ),
@@ -162,6 +164,7 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "httpmethod",
             "clientrequestmethod",
             "reqmethod",
+            "http.http_method",
         ],
     ),
     (
@@ -183,6 +186,7 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "properties.requesturi",
             "clientrequesturi",
             "reqpath",
+            "http.url",
             "resourcepath",
         ],
     ),
@@ -214,6 +218,7 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "properties.httpstatus",
             "properties.httpstatuscode",
             "edgeresponsestatus",
+            "http.status",
             "statuscode",
         ],
     ),
@@ -236,6 +241,8 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "properties.sentbytes",
             "properties.responsebytes",
             "edgeresponsebytes",
+            "response_body_len",
+            "http.length",
         ],
     ),
     (
@@ -243,6 +250,10 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
         &[
             "log",
             "message",
+            "jsonpayload.message",
+            "_source.message",
+            "content.message",
+            "data.message",
             "msg",
             "@message",
             "textpayload",

@@ -7,7 +7,7 @@ use super::{Log, SkipReason};
 const PROXY_SHARE: f64 = 0.9;
 /// With fewer requests, one client may well have made most of them.
 const PROXY_REQUESTS: usize = 20;
-/// A share of skipped lines up to this is not worth a warning.
+/// A share of skipped or doubtful lines up to this is not worth a warning.
 const SKIPPED_SHARE: f64 = 0.01;
 /// The same for connections without a request, which nearly every log has.
 const NO_REQUEST_SHARE: f64 = 0.1;
@@ -25,7 +25,7 @@ impl Log {
     /// Returns what users of the log must know, in sentences.
     pub fn warnings(&self) -> Vec<String> {
         let doubts = [
-            self.unknown_clients(),
+            self.behind_a_proxy(),
             self.perhaps_forwarded(),
             self.other_formats(),
             self.without_requests(),
@@ -34,9 +34,16 @@ impl Log {
         doubts.into_iter().flatten().collect()
     }
 
-    /// Returns why the clients of the log are probably not those of its users: a proxy or a load balancer in front of the server seems to be
-    /// its only client.
+    /// Returns why the clients of the log cannot be identified: a proxy seems to be the only one, or most requests have two addresses either of
+    /// which may be the client's.
     pub fn unknown_clients(&self) -> Option<String> {
+        let in_most = 2 * self.perhaps_forwarded > self.requests.len() as u64;
+        self.behind_a_proxy()
+            .or_else(|| self.perhaps_forwarded().filter(|_| in_most))
+    }
+
+    /// Warns if a proxy or a load balancer in front of the server seems to be its only client.
+    fn behind_a_proxy(&self) -> Option<String> {
         let (client, requests) = self.busiest_client()?;
         let share = requests as f64 / self.requests.len() as f64;
         if self.requests.len() < PROXY_REQUESTS || share < PROXY_SHARE {
@@ -52,7 +59,8 @@ impl Log {
     }
 
     fn perhaps_forwarded(&self) -> Option<String> {
-        (self.perhaps_forwarded > 0).then(|| {
+        let share = self.perhaps_forwarded as f64 / self.requests.len().max(1) as f64;
+        (share > SKIPPED_SHARE).then(|| {
             format!(
                 "{} of {} requests have another address, behind the user agent, in front of the client or among captured headers, which may be \
                  X-Forwarded-For or not; it is ignored. If it is the client, name it in --format, as `%{{X-Forwarded-For}}i`",

@@ -32,7 +32,12 @@ impl Wrapper {
 
     fn inside<'a>(&mut self, line: Cow<'a, [u8]>) -> Option<Cow<'a, [u8]>> {
         let text = line.trim_ascii_start();
-        if text.starts_with(b"{") {
+        if text.starts_with(b"\x1b[") {
+            return Some(Cow::Owned(without_colours(text)));
+        }
+        // Fluentd writes time, tag and JSON between tabs.
+        let json = memchr::memmem::rfind(text, b"\t{").map(|at| &text[at + 1..]);
+        if let Some(text) = json.or(text.starts_with(b"{").then_some(text)) {
             let found = self.0.line(text)?;
             return Some(Cow::Owned(found.to_vec()));
         }
@@ -47,6 +52,17 @@ impl Wrapper {
             Cow::Owned(line) => Cow::Owned(line[line.len() - skipped..].to_vec()),
         })
     }
+}
+
+/// Removes the sequences that colour text on a terminal.
+fn without_colours(text: &[u8]) -> Vec<u8> {
+    let mut parts = text.split(|&c| c == 0x1b);
+    let mut plain = parts.next().unwrap_or_default().to_vec();
+    for part in parts {
+        let end = part.iter().position(|&c| c == b'm').map_or(0, |at| at + 1);
+        plain.extend_from_slice(&part[end..]);
+    }
+    plain
 }
 
 /// Returns the text of a line that is in quotes, alone or as the last of values that commas separate. Quotes in it are doubled or escaped.
@@ -110,7 +126,7 @@ fn behind_data(text: &[u8]) -> Option<&[u8]> {
     Some(&text[end + 3..])
 }
 
-/// Returns the text behind `Mar 12 10:00:00 ` or a time as in RFC 3339.
+/// Returns the text behind `Mar 12 10:00:00 `, perhaps with the year, or a time in one word.
 fn behind_time(text: &[u8]) -> Option<&[u8]> {
     if let Some(rest) = timed_word(text) {
         return Some(rest);
@@ -119,13 +135,20 @@ fn behind_time(text: &[u8]) -> Option<&[u8]> {
     date::month_number(month)?;
     let (day, rest) = split_once(rest.trim_ascii_start(), b' ')?;
     number(day)?;
-    let (time, rest) = split_once(rest, b' ')?;
+    let (time, rest) = match split_once(rest, b' ')? {
+        (year, rest) if number(year).is_some() => split_once(rest, b' ')?,
+        other => other,
+    };
     date::time_of_day_us(time).map(|_| rest)
 }
 
+/// Returns the text behind a time as in RFC 3339, Unix seconds with a fraction, or TAI64N as multilog and s6 write it.
 fn timed_word(text: &[u8]) -> Option<&[u8]> {
     let (time, rest) = split_once(text, b' ')?;
-    date::rfc3339(time).map(|_| rest)
+    let is_tai =
+        time.len() == 25 && time.starts_with(b"@4") && time[1..].iter().all(u8::is_ascii_hexdigit);
+    let is_unix = || time.len() > 11 && time[10] == b'.' && date::unix(time).is_some();
+    (is_tai || is_unix() || date::rfc3339(time).is_some()).then_some(rest)
 }
 
 /// `2024-03-12T10:00:00Z `, and `stdout F ` of a container runtime (CRI) behind it.
@@ -152,7 +175,7 @@ fn tagged(line: &[u8]) -> Option<&[u8]> {
         }
         None => tag,
     };
-    is_name(name).then_some(rest)
+    is_name(name).then_some(rest.trim_ascii_start())
 }
 
 /// `web_1  | ` of `docker compose logs`; `10:00:00 web.1  | ` of programs that start several.

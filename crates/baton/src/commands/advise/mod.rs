@@ -90,8 +90,16 @@ impl Adviser<'_> {
     fn log(&self) -> Result<LogFacts, Failure> {
         let path = &self.arguments.log;
         let log = logs::read_replayable(path, &self.arguments.reading, self.interrupt)?;
+        let unknown = log.unknown_clients();
+        if let (Some(reason), None) = (&unknown, self.arguments.clients) {
+            return Err(Failure::BadInput(format!(
+                "{}: its clients cannot be identified, and so neither can its connections, on which the verdict rests: {reason}. Expected a log \
+                 with the clients' addresses, or --clients unknown for a verdict on connections of the addresses that it has",
+                path.display()
+            )));
+        }
         let analysis = Analysis::of(&log, SessionRule::PAPERS);
-        Ok(LogFacts::of(path.clone(), &analysis))
+        Ok(LogFacts::of(path.clone(), &analysis, unknown))
     }
 
     fn verdict(&self, log: LogFacts, ways: &[Job]) -> Result<Verdict, Failure> {

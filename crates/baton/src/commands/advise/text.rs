@@ -106,6 +106,9 @@ fn log(verdict: &Verdict) -> String {
         report::bytes(log.content_bytes),
         report::bytes(log.footprint_bytes),
     );
+    if log.clients_unknown.is_some() {
+        text += " Who its clients are is unknown: everything here holds for connections of the addresses in it, which may be those of proxies.";
+    }
     if log.lines_skipped > 0 {
         let _ = write!(
             text,

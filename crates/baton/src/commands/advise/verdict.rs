@@ -42,6 +42,8 @@ pub struct LogFacts {
     pub content_bytes: u64,
     pub footprint_bytes: u64,
     pub lines_skipped: u64,
+    /// Why the clients cannot be identified, if they cannot.
+    pub clients_unknown: Option<String>,
     /// Share of the content that LRU caches of blocks hit, by their size: the content that a cache on the NIC could keep off the bus.
     pub lru_hits: Vec<CachePoint>,
 }
@@ -54,7 +56,7 @@ pub struct CachePoint {
 }
 
 impl LogFacts {
-    pub fn of(path: PathBuf, analysis: &Analysis) -> Self {
+    pub fn of(path: PathBuf, analysis: &Analysis, clients_unknown: Option<String>) -> Self {
         let totals = &analysis.totals;
         let point = |point: &baton_workload::analyse::CachePoint| CachePoint {
             cache_bytes: point.cache_bytes,
@@ -72,6 +74,7 @@ impl LogFacts {
             content_bytes: totals.content_bytes,
             footprint_bytes: totals.footprint_bytes,
             lines_skipped: analysis.skipped.total(),
+            clients_unknown,
             lru_hits: analysis.locality.caches.iter().map(point).collect(),
         }
     }

@@ -82,7 +82,7 @@ fn facts(analysis: &CaptureAnalysis) -> Vec<(String, String)> {
         other_ip,
         not_ip,
         ..
-    } = analysis.packets;
+    } = &analysis.packets;
     let ConnectionCounts {
         all: connections,
         whole,
@@ -96,10 +96,10 @@ fn facts(analysis: &CaptureAnalysis) -> Vec<(String, String)> {
             "packets",
             format!(
                 "{}: {} are TCP, {} other IP, {} not IP",
-                report::grouped(all),
-                report::grouped(tcp),
-                report::grouped(other_ip),
-                report::grouped(not_ip)
+                report::grouped(*all),
+                report::grouped(*tcp),
+                report::grouped(*other_ip),
+                report::grouped(*not_ip)
             ),
         ),
         fact("time", format!("{} s", report::significant(seconds))),

@@ -7,8 +7,9 @@ use crate::logs;
 use crate::output::{JsonOutput, print_text, spare};
 use crate::runner::Interrupt;
 use baton_cache::{AdmissionConfig, ReplacementConfig};
-use baton_workload::SessionRule;
-use baton_workload::analyse::{Blocks, Policy};
+use baton_report as report;
+use baton_workload::analyse::{Blocks, Policy, Sample};
+use baton_workload::{Log, SessionRule};
 use serde::Serialize;
 use std::path::Path;
 
@@ -20,6 +21,8 @@ struct Document<'a> {
     content_bytes: u64,
     footprint_bytes: u64,
     block_bytes: u64,
+    /// How the curves are estimated, if they are.
+    estimate: Option<&'a str>,
     curves: &'a [Curve],
 }
 
@@ -37,6 +40,7 @@ pub fn execute(arguments: &LocalityArgs, interrupt: &Interrupt) -> Result<(), Fa
     let (requests, content_bytes) = (log.requests.len(), log.content_bytes());
     let footprint_bytes = log.files.footprint();
     let block_bytes = request.block_bytes;
+    let estimate = estimate(&log, &request);
     let (threads, flag) = (arguments.threads.get(), interrupt.clone());
     let curves = interrupt.during(move || curves::compute(&log, &request, threads, &flag))??;
     let name = arguments.log.display();
@@ -55,17 +59,32 @@ pub fn execute(arguments: &LocalityArgs, interrupt: &Interrupt) -> Result<(), Fa
         content_bytes,
         footprint_bytes,
         block_bytes,
+        estimate: estimate.as_deref(),
         curves: &curves,
     };
+    let noted = |text: &str| report::wrapped(&format!("{text}.\n"), report::width(), 0);
     let text = format!(
-        "{name}, blocks of {} bytes\n\n{}",
-        block_bytes,
+        "{name}, blocks of {block_bytes} bytes\n{}\n{}",
+        estimate.as_deref().map(noted).unwrap_or_default(),
         curves::tables(&curves)
     );
     match json {
         Some(json) => json.write(&document, &text),
         None => print_text(&text),
     }
+}
+
+/// Returns how the curves are estimated, in a sentence, if the log has too many blocks to follow all of them.
+fn estimate(log: &Log, request: &Request) -> Option<String> {
+    let samples = curves::samples(log, request);
+    let steps = samples.iter().map(|(sample, _)| sample.step());
+    let most = steps.max().unwrap_or(1);
+    (samples.first()?.0 != Sample::ALL).then(|| {
+        format!(
+            "Estimated, as the log has far more blocks than requests: for each size of cache, the first blocks of a response are followed, four \
+             times as many as fit, and of these at least one in {most}"
+        )
+    })
 }
 
 fn request(arguments: &LocalityArgs) -> Result<Request, Failure> {

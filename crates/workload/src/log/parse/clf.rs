@@ -47,7 +47,10 @@ pub(super) fn parse(line: &[u8], tail: Tail) -> Result<Entry<'_>, SkipReason> {
         client,
         forwarded: match list {
             Some(_) => Forwarded::Client,
-            None => behind_agent(rest).map_or(Forwarded::No, Forwarded::Perhaps),
+            None => {
+                let other = behind_agent(rest).or_else(|| address_of(names));
+                other.map_or(Forwarded::No, Forwarded::Perhaps)
+            }
         },
         method,
         url,
@@ -64,6 +67,12 @@ fn behind_proxies<'a>(host: &[u8], names: &'a [u8]) -> &'a [u8] {
         (more, names) = (next.ends_with(b","), rest);
     }
     names
+}
+
+/// Returns the ident if it is an address: then either may be that of the client.
+fn address_of(names: &[u8]) -> Option<&[u8]> {
+    let (ident, _) = split_once(names, b' ')?;
+    address::is_address(ident).then_some(ident)
 }
 
 /// Returns whether the text between client and time is `ident user`. Users may have blanks, in quotes or behind an ident of `-`. An address
@@ -93,7 +102,7 @@ pub(super) fn parse_behind_host(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     let is_host = !server.ends_with(b",") && (has_port(server) || address::is_address(client));
     let (names, _) = split_once(names, b'[').ok_or(SkipReason::Time)?;
     let has_ident_and_user = names.trim_ascii().contains(&b' ');
-    if !is_host || client == b"-" || !has_ident_and_user || address::client(server).is_err() {
+    if !is_host || client == b"-" || !has_ident_and_user || !may_be_host(server) {
         return Err(SkipReason::MissingFields);
     }
     let entry = parse(rest, Tail::Any)?;
@@ -105,6 +114,18 @@ pub(super) fn parse_behind_host(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
         },
         false => entry,
     })
+}
+
+/// Returns whether a name, with or without a port, may be that of a host: it has a letter, or is an address.
+fn may_be_host(server: &[u8]) -> bool {
+    let name = match rsplit_once(server, b':') {
+        Some((name, _)) if has_port(server) => name,
+        _ => server,
+    };
+    let in_name = |c: &u8| c.is_ascii_alphanumeric() || b".-_".contains(c) || !c.is_ascii();
+    let is_number = name.iter().all(|c| b".0123456789".contains(c));
+    let named = name.iter().all(in_name) && !is_number;
+    named || address::is_address(address::without_port(server))
 }
 
 /// Returns whether a port follows a name or an address; an IPv6 address with a port must be in brackets.
@@ -147,12 +168,17 @@ fn next_quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Returns the position of the quote that ends the request: the first one that a status follows, otherwise the first one. Servers write a
-/// quote within a request as `\"` or `\x22`; a backslash escapes, too. Old ones write it as it is.
+/// Returns the position of the quote that ends the request: the first one that status and size follow, and then nothing or another quote;
+/// otherwise the first one that a status follows, or the first one. Servers write a quote within a request as `\"` or `\x22`; a backslash
+/// escapes, too. Old ones write it as it is.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     let before_status = |&at: &usize| {
         matches!(text.get(at + 1..at + 6), Some([b' ', a, b, c, b' '])
             if a.is_ascii_digit() && b.is_ascii_digit() && c.is_ascii_digit())
+    };
+    let before_size = |&at: &usize| {
+        let size = word(text.get(at + 6..).unwrap_or_default());
+        size.is_ok_and(|(size, rest)| bytes(size).is_ok() && matches!(rest, [] | [b' ', b'"', ..]))
     };
     let escaped = |at: usize| {
         let backslashes = text[..at].iter().rev().take_while(|&&c| c == b'\\');
@@ -161,7 +187,8 @@ fn closing_quote(text: &[u8]) -> Option<usize> {
     let quotes = || memchr::memchr_iter(b'"', text);
     let whole = || quotes().filter(|&at| !escaped(at));
     whole()
-        .find(before_status)
+        .find(|at| before_status(at) && before_size(at))
+        .or_else(|| whole().find(before_status))
         .or_else(|| whole().next())
         .or_else(|| quotes().find(before_status))
 }
