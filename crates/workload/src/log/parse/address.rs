@@ -20,6 +20,10 @@ pub(in crate::log) fn without_port(text: &[u8]) -> &[u8] {
 /// # Errors
 /// The text is neither, such as a time, a word in brackets or the tag of a program.
 pub(in crate::log) fn client(text: &[u8]) -> Result<&[u8], SkipReason> {
+    let usual = |c: &u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-');
+    if text.len() > 1 && text.iter().all(usual) {
+        return Ok(text);
+    }
     let text = without_port(text);
     let in_name = |c: &u8| !c.is_ascii_whitespace() && !b"[](){}<>\"'|=,;:".contains(c);
     // nginx logs `unix:` for clients on local sockets. Resolved names with a port are rare, but exist.

@@ -79,6 +79,9 @@ fn address_of(names: &[u8]) -> Option<&[u8]> {
 /// behind anything else, or another `-` after a user, means that the line has text in front.
 fn are_ident_and_user(client: &[u8], names: &[u8]) -> bool {
     let names = names.trim_ascii();
+    if names == b"- -" {
+        return true;
+    }
     let Some((ident, user)) = split_once(names, b' ') else {
         return names == b"-";
     };
@@ -186,6 +189,11 @@ fn closing_quote(text: &[u8]) -> Option<usize> {
     };
     let quotes = || memchr::memchr_iter(b'"', text);
     let whole = || quotes().filter(|&at| !escaped(at));
+    // Most requests have no quote.
+    let first = quotes().next()?;
+    if !escaped(first) && before_status(&first) && before_size(&first) {
+        return Some(first);
+    }
     whole()
         .find(|at| before_status(at) && before_size(at))
         .or_else(|| whole().find(before_status))
