@@ -580,6 +580,9 @@ fn lines_behind_what_others_write_in_front_have_the_same_clients() {
         "2024-11-24T08:17:57+0000 web1 nginx[12]: ",
         "@400000005f0b1a2c1d2e3f40 ",
         "web.1.x2y@node1    | ",
+        "Tue 2024-03-12 10:00:00 UTC web1 nginx[12]: ",
+        "2024-03-12T10:00:00.123000+00:00 web/web/1f2e ",
+        "0|web  | ",
         "\x1b[36mweb_1  |\x1b[0m ",
     ];
     for prefix in prefixes {
@@ -648,6 +651,14 @@ fn text_in_front_that_is_not_known_is_refused_with_a_format_that_reads_the_lines
         let log = read_as(&text, guess.trim_matches('\''));
         assert_eq!((log.clients.len(), log.content_bytes()), (20, 2676));
     }
+    // A date without a time of day is not the time; a name is the client only where ident, user and time follow.
+    let named = |i, client: &str, second| {
+        let line = combined(i, &client.replace("198.51.100.", "host-"), second);
+        format!("2024-11-24 INFO {line}")
+    };
+    let error = try_read(many(named).as_bytes(), None).unwrap_err();
+    let guess = "'$_ $_ $remote_addr $_ $_ [$time_local] \"$request\" $status $body_bytes_sent...'";
+    assert!(error.to_string().contains(guess), "{error}");
     // Of two addresses, the client is the one of which there are more.
     let text = many(|i, client, second| {
         format!(

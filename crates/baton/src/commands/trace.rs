@@ -269,7 +269,10 @@ fn lru_locality(locality: &Locality) -> String {
     if !locality.caches.is_empty() {
         let mut table = Table::new(vec![
             Column::numbers("LRU cache of 4 KiB blocks"),
-            Column::numbers("bytes found in it"),
+            Column::numbers(match locality.estimated {
+                true => "bytes found in it (estimated)",
+                false => "bytes found in it",
+            }),
         ]);
         for point in &locality.caches {
             table.row(vec![

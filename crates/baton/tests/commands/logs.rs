@@ -262,7 +262,7 @@ fn responses_that_cannot_be_replayed_are_named() {
     });
     bench
         .run_short("W-0-N-N-FCFS-400", &["--log", "giants.log"])
-        .refused(&["only for responses of 2 GiB or more"]);
+        .refused(&["responses of 2 GiB or more are not replayed"]);
 }
 
 #[test]

@@ -28,6 +28,8 @@ const CACHE_FILES: [u64; 6] = [10, 30, 100, 300, 1000, 3000];
 /// Hits of LRU caches that are empty at first.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Locality {
+    /// Whether the hits of caches of blocks are estimated from a [`Sample`] of the blocks.
+    pub estimated: bool,
     /// Caches of 4 KB blocks by size in bytes; empty if the log has no sizes, or invalid ones.
     pub caches: Vec<CachePoint>,
     /// Caches of a number of files of any size.
@@ -70,6 +72,7 @@ impl Locality {
         let caches = CACHE_BYTES.chunks(sizes).map(hits);
         let caches: Option<Vec<_>> = log.has_sizes.then(|| caches.collect()).flatten();
         Self {
+            estimated: sample != Sample::ALL,
             caches: caches.unwrap_or_default().concat(),
             files: request_hits(log),
         }

@@ -196,7 +196,8 @@ impl<R: BufRead> Pcapng<R> {
             self.interfaces.clear();
         }
         let (kind, len) = (self.order.u32(&head, 0), self.order.u32(&head, 4));
-        let rest = len.next_multiple_of(4).checked_sub(before);
+        let rest = len.checked_next_multiple_of(4);
+        let rest = rest.and_then(|len| len.checked_sub(before));
         let rest = rest
             .filter(|&rest| rest >= 4 && len < MOST_BYTES)
             .ok_or_else(|| {

@@ -9,6 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 const TCP: u8 = 6;
 /// Size of a TCP header up to and including its flags.
 const TO_FLAGS: usize = 14;
+/// The longest packet that Linux makes of segments, bytes (`GSO_MAX_SIZE`).
+const BIG_TCP: usize = 8 * 65_535;
 /// Number of IP packets around one another that are looked into.
 const MOST_TUNNELS: usize = 8;
 
@@ -192,7 +194,7 @@ impl<'a> Ip<'a> {
             content: content.payload,
             // In captures of packets that the adapter will segment (TSO), and of those above 64 KiB (BIG TCP), the length is 0.
             content_bytes: match all {
-                0 => content.payload.len() + missing,
+                0 => (content.payload.len() + missing).min(BIG_TCP),
                 all => all.saturating_sub(before),
             },
         })

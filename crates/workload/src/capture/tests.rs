@@ -507,6 +507,30 @@ fn a_length_beyond_all_packets_is_damage() {
     );
 }
 
+#[test]
+fn blocks_with_lengths_that_cannot_be_are_damage() {
+    for len in [0, 8, u32::MAX, u32::MAX - 2, 1 << 30] {
+        let mut file = block(0x0a0d_0d0a, &SECTION);
+        file.extend(6_u32.to_le_bytes());
+        file.extend(len.to_le_bytes());
+        let error = refused(&file);
+        assert!(
+            error.contains("damaged after packet 0: a block of"),
+            "{error}"
+        );
+    }
+}
+
+/// A length of 0 in IP means that of the frame, which may be anything in a damaged capture.
+#[test]
+fn a_frame_of_gigabytes_adds_no_gigabytes() {
+    let mut packet = ip_packet(&WHOLE[3]);
+    packet[2..4].copy_from_slice(&[0, 0]);
+    let frame = ethernet(0x0800, &packet);
+    let file = written(262_144, 1, &[(1, 1, 3_000_000_000, &frame)]);
+    assert!(analyse(&file).client_bytes.max <= 8 * 65_535);
+}
+
 /// Creates a block of pcapng.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     let mut body = body.to_vec();

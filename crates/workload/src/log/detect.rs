@@ -88,7 +88,7 @@ pub(super) fn detect(path: &Path, lines: &[HeadLine], few: bool) -> Result<Forma
     };
     let read = (0..texts.len()).filter(in_any).count();
     let of = texts.len() - no_request;
-    if fitting > 0 && (few || 2 * read >= of) || fitting == 0 && no_request > 0 {
+    if fitting > 0 && (few || 2 * read >= of) || of == 0 {
         return Ok(*format);
     }
     if fitting == 0 && is_binary(first.as_raw().text) {

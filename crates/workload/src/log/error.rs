@@ -135,12 +135,12 @@ pub enum NotReplayable {
         format: Format,
     },
     /// The log has no requests.
-    #[error(
-        "the log has no requests, or only for responses of 2 GiB or more, which are not replayed"
-    )]
+    #[error("the log has no requests (responses of 2 GiB or more are not replayed)")]
     Empty,
     /// All responses are empty.
-    #[error("all responses in the log are of 0 bytes, so there is nothing to send")]
+    #[error(
+        "all responses in the log are of 0 bytes, so there is nothing to send (responses of 2 GiB or more are not replayed)"
+    )]
     NoContent,
     /// The files are too large.
     #[error("{0}")]

@@ -255,6 +255,7 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
             "content.message",
             "data.message",
             "msg",
+            "short_message",
             "@message",
             "textpayload",
             "event.original",

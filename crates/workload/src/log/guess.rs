@@ -8,7 +8,16 @@ use std::collections::BTreeSet;
 /// most; of two with as many, the first.
 pub(super) fn format(lines: &[&[u8]]) -> Option<String> {
     let tokens: Vec<Token<'_>> = tokens(lines.first()?).collect();
-    let is_client = |&at: &usize| address::is_address(address::without_port(tokens[at].text));
+    let is_client = |&at: &usize| {
+        // A name only where ident, user and time follow.
+        let names = match tokens.get(at + 1..at + 4) {
+            Some([ident, user, time]) => {
+                ident.text == b"-" && user.text == b"-" && time.around.0 == "["
+            }
+            _ => false,
+        };
+        names || address::is_address(address::without_port(tokens[at].text))
+    };
     let guesses = (0..tokens.len()).filter(is_client).filter_map(|client| {
         let format = Guess::default().format(&tokens, client)?;
         let mut parser = Parser::new(&format.parse::<FormatSpec>().ok()?);
@@ -96,7 +105,10 @@ impl Guess {
 
     /// Returns the names of a token, and perhaps of the next one, in nginx's notation.
     fn names(&mut self, text: &[u8], next: &[u8]) -> &'static [&'static str] {
-        if !self.time && text.len() >= LEAST_TIME && date::any(text).is_some() {
+        let is_time = || text.len() >= LEAST_TIME && date::any(text).is_some();
+        // Not a date alone.
+        let has_clock = text.contains(&b':') || date::unix(text).is_some();
+        if !self.time && has_clock && is_time() {
             self.time = true;
             &["time_local"]
         } else if !self.time && date::day_and_time(text, next).is_some() {

@@ -1,10 +1,10 @@
 //! Access logs: readers of every common format, which produce one compact table.
 //!
 //! # What is replayed
-//! The content bytes of a request's response are taken from the log: the logged byte count, 0 where the log has `-`, and 0 for the statuses
-//! that have no body (304 Not Modified, 204, 1xx; RFC 9110 section 6.4.1) and for HEAD, no matter which number is logged for them. A file is a distinct
-//! URL, including the query. Its size is the largest content seen for that URL; a request with a smaller logged size (206 Partial Content,
-//! an aborted transfer) is replayed with its own size, as the first bytes of the file.
+//! The content bytes of a request's response are taken from the log: the logged byte count, 0 where the log has `-`, and 0 for the statuses that
+//! have no body (304 Not Modified, 204, 1xx; RFC 9110 section 6.4.1) and for HEAD, no matter which number is logged for them. A file is a distinct
+//! URL, including the query. Its size is the largest content seen for that URL; a request with a smaller logged size (206 Partial Content, an
+//! aborted transfer) is replayed with its own size, as the first bytes of the file.
 //!
 //! # Malformed lines
 //! A line that cannot be parsed is skipped and counted by reason; the first line of each reason is stored with its number and text:

@@ -132,7 +132,13 @@ fn behind_time(text: &[u8]) -> Option<&[u8]> {
         return Some(rest);
     }
     let (month, rest) = split_once(text, b' ')?;
-    date::month_number(month)?;
+    if date::month_number(month).is_none() {
+        // journald's `Tue 2024-03-12 10:00:00 UTC `.
+        let (day, rest) = split_once(rest, b' ')?;
+        let (time, rest) = split_once(rest, b' ')?;
+        date::year_month_day(day).zip(date::time_of_day_us(time))?;
+        return split_once(rest, b' ').map(|(_zone, rest)| rest);
+    }
     let (day, rest) = split_once(rest.trim_ascii_start(), b' ')?;
     number(day)?;
     let (time, rest) = match split_once(rest, b' ')? {
@@ -151,9 +157,12 @@ fn timed_word(text: &[u8]) -> Option<&[u8]> {
     (is_tai || is_unix() || date::rfc3339(time).is_some()).then_some(rest)
 }
 
-/// `2024-03-12T10:00:00Z `, and `stdout F ` of a container runtime (CRI) behind it.
+/// `2024-03-12T10:00:00Z `, and behind it `stdout F ` of a container runtime (CRI) or `web/1f2e ` of a stream in CloudWatch.
 fn timed(line: &[u8]) -> Option<&[u8]> {
     let rest = timed_word(line)?;
+    if let Some((_, rest)) = split_once(rest, b' ').filter(|(stream, _)| stream.contains(&b'/')) {
+        return Some(rest);
+    }
     let stream = rest
         .strip_prefix(b"stdout ")
         .or(rest.strip_prefix(b"stderr "));
@@ -178,9 +187,10 @@ fn tagged(line: &[u8]) -> Option<&[u8]> {
     is_name(name).then_some(rest.trim_ascii_start())
 }
 
-/// `web_1  | ` of `docker compose logs`; `10:00:00 web.1  | ` of programs that start several.
+/// `web_1  | ` of `docker compose logs`; `10:00:00 web.1  | ` and `0|web  | ` of programs that start several.
 fn compose(line: &[u8]) -> Option<&[u8]> {
-    let (name, rest) = split_once(line, b'|')?;
+    let numbered = split_once(line, b'|').filter(|(number, _)| self::number(number).is_some());
+    let (name, rest) = split_once(numbered.map_or(line, |(_, rest)| rest), b'|')?;
     let name = match split_once(name, b' ') {
         Some((time, name)) if date::time_of_day(time).is_some() => name,
         _ => name,
