@@ -8,8 +8,11 @@ use std::borrow::Cow;
 /// Number of layers around a line, such as JSON around syslog.
 const MOST_LAYERS: usize = 4;
 
-/// What may stand in front of a line. Each rule returns the rest.
-const PREFIXES: [fn(&[u8]) -> Option<&[u8]>; 5] = [syslog, timed, tagged, compose, kubectl];
+/// Returns the rest of a line behind something.
+type Rule = fn(&[u8]) -> Option<&[u8]>;
+
+/// What may stand in front of a line.
+const PREFIXES: [Rule; 5] = [syslog, timed, tagged, compose, kubectl];
 
 /// Takes lines out of what is around them.
 pub(super) struct Wrapper(Json);
