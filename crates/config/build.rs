@@ -27,8 +27,9 @@ fn main() {
 }
 
 /// The crates whose code a result depends on.
-const SIMULATOR: [&str; 11] = [
-    "apps", "bus", "cache", "host", "kernel", "nic", "sim", "stats", "tcp", "wire", "workload",
+const SIMULATOR: [&str; 12] = [
+    "apps", "bus", "cache", "host", "kernel", "named", "nic", "sim", "stats", "tcp", "wire",
+    "workload",
 ];
 
 /// Of all files of these crates, and of the versions of those that they are built with. It tells programs apart whose commit is the same

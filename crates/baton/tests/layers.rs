@@ -9,12 +9,13 @@ use std::process::Command;
 
 /// All crates of the workspace with their dependencies in it, from the lowest layer up: a crate depends only on earlier crates. Its tests may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 31] = [
+const LAYERS: [(&str, &[&str]); 32] = [
+    ("named", &[]),
     ("wire", &[]),
-    ("timeline", &["wire"]),
+    ("timeline", &["named", "wire"]),
     ("testkit", &["timeline", "wire"]),
-    ("cache", &[]),
-    ("tcp", &["wire"]),
+    ("cache", &["named"]),
+    ("tcp", &["named", "wire"]),
     ("inet", &["tcp", "wire"]),
     ("bus", &["wire"]),
     ("nic", &["bus", "tcp", "wire"]),
@@ -28,19 +29,20 @@ const LAYERS: [(&str, &[&str]); 31] = [
     (
         "sim",
         &[
-            "apps", "bus", "cache", "host", "kernel", "nic", "stats", "tcp", "timeline", "wire",
-            "workload",
+            "apps", "bus", "cache", "host", "kernel", "named", "nic", "stats", "tcp", "timeline",
+            "wire", "workload",
         ],
     ),
     (
         "microbench",
         &[
-            "apps", "bus", "host", "inet", "kernel", "sim", "stats", "tcp", "wire", "workload",
+            "apps", "bus", "host", "inet", "kernel", "named", "sim", "stats", "tcp", "wire",
+            "workload",
         ],
     ),
-    ("report", &["stats"]),
+    ("report", &["named", "stats"]),
     // These crates need Linux.
-    ("iolib", &["bus", "wire"]),
+    ("iolib", &["bus", "named", "wire"]),
     (
         "cluster",
         &["bus", "iolib", "nic", "tcp", "testkit", "wire"],
@@ -49,15 +51,19 @@ const LAYERS: [(&str, &[&str]); 31] = [
     (
         "live",
         &[
-            "apps", "bus", "host", "inet", "iolib", "nic", "sockets", "tcp", "timeline", "wire",
+            "apps", "bus", "host", "inet", "iolib", "named", "nic", "sockets", "tcp", "timeline",
+            "wire",
         ],
     ),
-    ("tester", &["inet", "live", "microbench", "tcp", "wire"]),
+    (
+        "tester",
+        &["inet", "live", "microbench", "named", "tcp", "wire"],
+    ),
     ("packetdrill", &["tcp", "wire"]),
     ("preload", &["iolib", "sockets", "wire"]),
     // It uses files, file locks and threads of any operating system.
     ("study", &["sim", "stats"]),
-    ("config", &["sim", "study", "workload"]),
+    ("config", &["named", "sim", "study", "workload"]),
     (
         "explorer",
         &["config", "report", "sim", "study", "workload"],
@@ -74,6 +80,7 @@ const LAYERS: [(&str, &[&str]); 31] = [
             "kernel",
             "live",
             "microbench",
+            "named",
             "nic",
             "preload",
             "report",

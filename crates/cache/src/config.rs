@@ -7,53 +7,31 @@ use crate::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Replacement policy of a cache.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReplacementConfig {
-    /// Least recently used: [`Lru`].
-    #[default]
-    Lru,
-    /// Least frequently used: [`Lfu`].
-    Lfu,
-    /// First in, first out: [`Fifo`].
-    Fifo,
-    /// First in, first out, but spares entries that were used since they came in or were last spared: [`Sieve`].
-    Sieve,
-    /// Three queues: a small one for new entries, the main one, and the names of evicted entries: [`S3Fifo`].
-    S3Fifo,
-    /// Least recently used behind a window, whose entries move on by counted frequency: [`WTinyLfu`].
-    #[serde(rename = "w-tinylfu")]
-    WTinyLfu,
-    /// Greedy dual, by size and frequency: [`Gdsf`].
-    Gdsf,
+baton_named::named! {
+    /// Replacement policy of a cache.
+    #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ReplacementConfig {
+        /// Least recently used: [`Lru`].
+        #[default]
+        Lru => "lru",
+        /// Least frequently used: [`Lfu`].
+        Lfu => "lfu",
+        /// First in, first out: [`Fifo`].
+        Fifo => "fifo",
+        /// First in, first out, but spares entries that were used since they came in or were last spared: [`Sieve`].
+        Sieve => "sieve",
+        /// Three queues: a small one for new entries, the main one, and the names of evicted entries: [`S3Fifo`].
+        S3Fifo => "s3-fifo",
+        /// Least recently used behind a window, whose entries move on by counted frequency: [`WTinyLfu`].
+        #[serde(rename = "w-tinylfu")]
+        WTinyLfu => "w-tinylfu",
+        /// Greedy dual, by size and frequency: [`Gdsf`].
+        Gdsf => "gdsf",
+    }
 }
 
 impl ReplacementConfig {
-    /// All policies.
-    pub const ALL: [Self; 7] = [
-        Self::Lru,
-        Self::Lfu,
-        Self::Fifo,
-        Self::Sieve,
-        Self::S3Fifo,
-        Self::WTinyLfu,
-        Self::Gdsf,
-    ];
-
-    /// Returns the name in configurations and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lru => "lru",
-            Self::Lfu => "lfu",
-            Self::Fifo => "fifo",
-            Self::Sieve => "sieve",
-            Self::S3Fifo => "s3-fifo",
-            Self::WTinyLfu => "w-tinylfu",
-            Self::Gdsf => "gdsf",
-        }
-    }
-
     /// Returns the policy with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.name() == name)

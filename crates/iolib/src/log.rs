@@ -7,32 +7,19 @@ use std::str::FromStr;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// The severity of a line, the most severe first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// A request cannot be fulfilled.
-    Error,
-    /// Something is lost, or may be soon.
-    Warn,
-    /// An event of normal operation that an operator wants to know about.
-    #[default]
-    Info,
-    /// Single steps, such as each connection that moves.
-    Debug,
-}
-
-impl Level {
-    /// All levels, the most severe first.
-    pub const ALL: [Self; 4] = [Self::Error, Self::Warn, Self::Info, Self::Debug];
-
-    /// Returns the level's name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-        }
+baton_named::named! {
+    /// The severity of a line, the most severe first.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Level {
+        /// A request cannot be fulfilled.
+        Error => "error",
+        /// Something is lost, or may be soon.
+        Warn => "warn",
+        /// An event of normal operation that an operator wants to know about.
+        #[default]
+        Info => "info",
+        /// Single steps, such as each connection that moves.
+        Debug => "debug",
     }
 }
 

@@ -45,74 +45,42 @@ pub struct Request {
     pub duration: Span,
 }
 
-/// Place where a frame was lost, ordered from sender to receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Place {
-    /// The frame was never given to the driver: the sender's processor had no time.
-    Sender,
-    /// The driver refused the frame because its ring had no free descriptor.
-    DriverRing,
-    /// The driver refused the frame because the partner had paused the sender.
-    Pause,
-    /// The sending NIC's buffer was full.
-    TransmitBuffer,
-    /// The frame was lost on the wire.
-    Wire,
-    /// The switch, or a router in its place, had no buffer for the frame.
-    Switch,
-    /// The frame arrived with a wrong check sequence.
-    Crc,
-    /// The receiving NIC's buffer was full.
-    ReceiveFifo,
-    /// The receiving NIC's buffer was full because the driver had not given it descriptors for the frames in it.
-    NoDescriptor,
-    /// The receiving kernel's queue between driver and protocols was full.
-    KernelQueue,
-    /// The receiving program's socket was full because its processor had no time.
-    Socket,
-    /// The place is unknown: nothing counted the loss.
-    Unplaced,
+baton_named::named! {
+    /// Place where a frame was lost, ordered from sender to receiver.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Place {
+        /// The frame was never given to the driver: the sender's processor had no time.
+        Sender => "sender",
+        /// The driver refused the frame because its ring had no free descriptor.
+        DriverRing => "driver ring",
+        /// The driver refused the frame because the partner had paused the sender.
+        Pause => "pause",
+        /// The sending NIC's buffer was full.
+        TransmitBuffer => "transmit buffer",
+        /// The frame was lost on the wire.
+        Wire => "wire",
+        /// The switch, or a router in its place, had no buffer for the frame.
+        Switch => "switch",
+        /// The frame arrived with a wrong check sequence.
+        Crc => "CRC",
+        /// The receiving NIC's buffer was full.
+        ReceiveFifo => "receive FIFO",
+        /// The receiving NIC's buffer was full because the driver had not given it descriptors for the frames in it.
+        NoDescriptor => "no descriptor",
+        /// The receiving kernel's queue between driver and protocols was full.
+        KernelQueue => "kernel queue",
+        /// The receiving program's socket was full because its processor had no time.
+        Socket => "socket",
+        /// The place is unknown: nothing counted the loss.
+        Unplaced => "unplaced",
+    }
 }
 
 impl Place {
-    /// All places.
-    pub const ALL: [Self; 12] = [
-        Self::Sender,
-        Self::DriverRing,
-        Self::Pause,
-        Self::TransmitBuffer,
-        Self::Wire,
-        Self::Switch,
-        Self::Crc,
-        Self::ReceiveFifo,
-        Self::NoDescriptor,
-        Self::KernelQueue,
-        Self::Socket,
-        Self::Unplaced,
-    ];
-
     /// Returns whether the frame never left its sender.
     pub fn is_at_sender(self) -> bool {
         self <= Self::TransmitBuffer
-    }
-
-    /// Returns the name of the place.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sender => "sender",
-            Self::DriverRing => "driver ring",
-            Self::Pause => "pause",
-            Self::TransmitBuffer => "transmit buffer",
-            Self::Wire => "wire",
-            Self::Switch => "switch",
-            Self::Crc => "CRC",
-            Self::ReceiveFifo => "receive FIFO",
-            Self::NoDescriptor => "no descriptor",
-            Self::KernelQueue => "kernel queue",
-            Self::Socket => "socket",
-            Self::Unplaced => "unplaced",
-        }
     }
 }
 

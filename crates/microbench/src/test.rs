@@ -3,30 +3,32 @@
 use crate::frame::{Carried, LinkRate};
 use serde::{Deserialize, Serialize};
 
-/// A test of one NIC, the one under test. The report numbers them from 1, in this order (section 3.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Test {
-    /// Datagrams of 1472 bytes to a partner.
-    UdpSend1472,
-    /// Datagrams of 1472 bytes from a partner.
-    UdpReceive1472,
-    /// Datagrams of 1472 bytes from one partner, and as many to another at the same time.
-    UdpThreeWay1472,
-    /// Datagrams of 18 bytes to a partner.
-    UdpSend18,
-    /// Datagrams of 18 bytes from a partner.
-    UdpReceive18,
-    /// Datagrams of 18 bytes from one partner, and as many to another at the same time.
-    UdpThreeWay18,
-    /// Segments of 1460 bytes to a partner over several TCP connections.
-    TcpSend,
-    /// Segments of 1460 bytes from a partner over several TCP connections.
-    TcpReceive,
-    /// TCP connections that a partner opens and closes.
-    Accept,
-    /// TCP connections that the NIC under test opens to a partner and closes.
-    Initiate,
+baton_named::named! {
+    /// A test of one NIC, the one under test. The report numbers them from 1, in this order (section 3.3).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Test {
+        /// Datagrams of 1472 bytes to a partner.
+        UdpSend1472 => "udp-send-1472",
+        /// Datagrams of 1472 bytes from a partner.
+        UdpReceive1472 => "udp-receive-1472",
+        /// Datagrams of 1472 bytes from one partner, and as many to another at the same time.
+        UdpThreeWay1472 => "udp-three-way-1472",
+        /// Datagrams of 18 bytes to a partner.
+        UdpSend18 => "udp-send-18",
+        /// Datagrams of 18 bytes from a partner.
+        UdpReceive18 => "udp-receive-18",
+        /// Datagrams of 18 bytes from one partner, and as many to another at the same time.
+        UdpThreeWay18 => "udp-three-way-18",
+        /// Segments of 1460 bytes to a partner over several TCP connections.
+        TcpSend => "tcp-send",
+        /// Segments of 1460 bytes from a partner over several TCP connections.
+        TcpReceive => "tcp-receive",
+        /// TCP connections that a partner opens and closes.
+        Accept => "accept",
+        /// TCP connections that the NIC under test opens to a partner and closes.
+        Initiate => "initiate",
+    }
 }
 
 /// Unit of a test's result.
@@ -40,39 +42,9 @@ pub enum Unit {
 }
 
 impl Test {
-    /// All tests, in the report's order.
-    pub const ALL: [Self; 10] = [
-        Self::UdpSend1472,
-        Self::UdpReceive1472,
-        Self::UdpThreeWay1472,
-        Self::UdpSend18,
-        Self::UdpReceive18,
-        Self::UdpThreeWay18,
-        Self::TcpSend,
-        Self::TcpReceive,
-        Self::Accept,
-        Self::Initiate,
-    ];
-
     /// Returns the test's number in the report.
     pub fn number(self) -> u8 {
         self as u8 + 1
-    }
-
-    /// Returns the test's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::UdpSend1472 => "udp-send-1472",
-            Self::UdpReceive1472 => "udp-receive-1472",
-            Self::UdpThreeWay1472 => "udp-three-way-1472",
-            Self::UdpSend18 => "udp-send-18",
-            Self::UdpReceive18 => "udp-receive-18",
-            Self::UdpThreeWay18 => "udp-three-way-18",
-            Self::TcpSend => "tcp-send",
-            Self::TcpReceive => "tcp-receive",
-            Self::Accept => "accept",
-            Self::Initiate => "initiate",
-        }
     }
 
     /// Returns the payload of the test's frames; those of connections are empty.

@@ -155,26 +155,17 @@ pub struct OffloadResults {
     pub adapter_transfers: EntriesPerTransfer,
 }
 
-/// Reason why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ended {
-    /// All packets or responses were measured.
-    Complete,
-    /// `run.limit_s` was reached first.
-    TimeLimit,
-    /// No more events were pending.
-    Quiet,
-}
-
-impl Ended {
-    /// Returns the name in tables and in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::TimeLimit => "time_limit",
-            Self::Quiet => "quiet",
-        }
+baton_named::named! {
+    /// Reason why a run ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Ended {
+        /// All packets or responses were measured.
+        Complete => "complete",
+        /// `run.limit_s` was reached first.
+        TimeLimit => "time_limit",
+        /// No more events were pending.
+        Quiet => "quiet",
     }
 }
 

@@ -5,30 +5,22 @@ use crate::types::State;
 use baton_wire::Span;
 use serde::{Deserialize, Serialize};
 
-/// Phase of congestion control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum CongestionPhase {
-    /// Nothing is known to be missing.
-    Open,
-    /// Duplicate ACKs or SACK blocks came, too few to count as a loss.
-    Disorder,
-    /// Fast recovery.
-    Recovery,
-    /// Recovery after a retransmission timeout.
-    Loss,
+baton_named::named! {
+    /// Phase of congestion control.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum CongestionPhase {
+        /// Nothing is known to be missing.
+        Open => "open",
+        /// Duplicate ACKs or SACK blocks came, too few to count as a loss.
+        Disorder => "disorder",
+        /// Fast recovery.
+        Recovery => "recovery",
+        /// Recovery after a retransmission timeout.
+        Loss => "loss",
+    }
 }
 
 impl CongestionPhase {
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Disorder => "disorder",
-            Self::Recovery => "recovery",
-            Self::Loss => "loss",
-        }
-    }
-
     pub(crate) fn of(phase: Phase, duplicates: bool) -> Self {
         match phase {
             Phase::Open if duplicates => Self::Disorder,
@@ -39,32 +31,21 @@ impl CongestionPhase {
     }
 }
 
-/// What keeps a connection from sending more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Limit {
-    /// All that was written has been sent.
-    Application,
-    /// The peer's receive window is used up.
-    PeerWindow,
-    /// The congestion window is used up.
-    CongestionWindow,
-    /// The next segment is paced.
-    Pacing,
-    /// A partial segment waits for more data or for an acknowledgment (Nagle's algorithm, cork).
-    Coalescing,
-}
-
-impl Limit {
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Application => "application",
-            Self::PeerWindow => "peer's window",
-            Self::CongestionWindow => "congestion window",
-            Self::Pacing => "pacing",
-            Self::Coalescing => "coalescing",
-        }
+baton_named::named! {
+    /// What keeps a connection from sending more.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Limit {
+        /// All that was written has been sent.
+        Application => "application",
+        /// The peer's receive window is used up.
+        PeerWindow => "peer's window",
+        /// The congestion window is used up.
+        CongestionWindow => "congestion window",
+        /// The next segment is paced.
+        Pacing => "pacing",
+        /// A partial segment waits for more data or for an acknowledgment (Nagle's algorithm, cork).
+        Coalescing => "coalescing",
     }
 }
 
@@ -78,41 +59,27 @@ pub struct Timer {
     pub after: Span,
 }
 
-/// Purpose of a timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TimerKind {
-    /// Retransmits unacknowledged data (RFC 6298).
-    Retransmission,
-    /// Retransmits overtaken segments, or probes the tail (RFC 8985).
-    Loss,
-    /// Probes a closed window (RFC 9293 3.8.6.1).
-    WindowProbe,
-    /// Sends paced data.
-    Pacing,
-    /// Sends an acknowledgment (RFC 9293 3.8.6.3).
-    DelayedAck,
-    /// Gives up waiting for the peer's FIN.
-    FinWait,
-    /// Probes a silent peer (RFC 9293 3.8.4).
-    Keepalive,
-    /// Ends TIME-WAIT.
-    TimeWait,
-}
-
-impl TimerKind {
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Retransmission => "retransmission",
-            Self::Loss => "loss",
-            Self::WindowProbe => "window probe",
-            Self::Pacing => "pacing",
-            Self::DelayedAck => "delayed ack",
-            Self::FinWait => "fin-wait",
-            Self::Keepalive => "keepalive",
-            Self::TimeWait => "time-wait",
-        }
+baton_named::named! {
+    /// Purpose of a timer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TimerKind {
+        /// Retransmits unacknowledged data (RFC 6298).
+        Retransmission => "retransmission",
+        /// Retransmits overtaken segments, or probes the tail (RFC 8985).
+        Loss => "loss",
+        /// Probes a closed window (RFC 9293 3.8.6.1).
+        WindowProbe => "window probe",
+        /// Sends paced data.
+        Pacing => "pacing",
+        /// Sends an acknowledgment (RFC 9293 3.8.6.3).
+        DelayedAck => "delayed ack",
+        /// Gives up waiting for the peer's FIN.
+        FinWait => "fin-wait",
+        /// Probes a silent peer (RFC 9293 3.8.4).
+        Keepalive => "keepalive",
+        /// Ends TIME-WAIT.
+        TimeWait => "time-wait",
     }
 }
 

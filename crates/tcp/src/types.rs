@@ -100,39 +100,41 @@ impl Handled {
     }
 }
 
-/// Why a segment was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Refusal {
-    /// No connection and no listener for it: answered by a reset.
-    NoConnection,
-    /// The listener's backlog is full.
-    BacklogFull,
-    /// Sequence number outside the window (RFC 9293 3.10.7.4).
-    OutOfWindow,
-    /// Timestamp too old (RFC 7323 5).
-    Paws,
-    /// Acknowledges what was never sent.
-    BadAck,
-    /// The segment belongs to a connection in TIME-WAIT.
-    TimeWait,
-    /// Any other breach of the protocol.
-    Malformed,
-    /// The accept queue is full: a SYN, or the ACK that would complete a handshake.
-    AcceptQueueFull,
-    /// A SYN within a connection (RFC 5961 4).
-    SynInConnection,
-    /// A reset in the window but not at its start (RFC 5961 3).
-    BlindReset,
-    /// No ACK flag where there must be one (RFC 9293 3.10.7.4, fifth).
-    NoAck,
-    /// No timestamps though they were agreed on (RFC 7323 3.2).
-    NoTimestamp,
-    /// Data for an end that its owner closed (RFC 9293 3.6.1).
-    DataAfterClose,
-    /// An ACK to a listener that is not the answer to a SYN cookie of ours (RFC 4987 3.6).
-    BadCookie,
-    /// The connection's user holds too much memory for the segment's data, or for another connection.
-    NoMemory,
+baton_named::named! {
+    /// Why a segment was refused.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Refusal {
+        /// No connection and no listener for it: answered by a reset.
+        NoConnection => "no-connection",
+        /// The listener's backlog is full.
+        BacklogFull => "backlog-full",
+        /// Sequence number outside the window (RFC 9293 3.10.7.4).
+        OutOfWindow => "out-of-window",
+        /// Timestamp too old (RFC 7323 5).
+        Paws => "paws",
+        /// Acknowledges what was never sent.
+        BadAck => "bad-ack",
+        /// The segment belongs to a connection in TIME-WAIT.
+        TimeWait => "time-wait",
+        /// Any other breach of the protocol.
+        Malformed => "malformed",
+        /// The accept queue is full: a SYN, or the ACK that would complete a handshake.
+        AcceptQueueFull => "accept-queue-full",
+        /// A SYN within a connection (RFC 5961 4).
+        SynInConnection => "syn-in-connection",
+        /// A reset in the window but not at its start (RFC 5961 3).
+        BlindReset => "blind-reset",
+        /// No ACK flag where there must be one (RFC 9293 3.10.7.4, fifth).
+        NoAck => "no-ack",
+        /// No timestamps though they were agreed on (RFC 7323 3.2).
+        NoTimestamp => "no-timestamp",
+        /// Data for an end that its owner closed (RFC 9293 3.6.1).
+        DataAfterClose => "data-after-close",
+        /// An ACK to a listener that is not the answer to a SYN cookie of ours (RFC 4987 3.6).
+        BadCookie => "bad-cookie",
+        /// The connection's user holds too much memory for the segment's data, or for another connection.
+        NoMemory => "no-memory",
+    }
 }
 
 /// How written data relates to data that is written later.
@@ -152,48 +154,6 @@ pub enum WriteError {
     /// This direction is closed.
     #[error("the connection is closed for writing")]
     Closed,
-}
-
-impl Refusal {
-    /// All reasons.
-    pub const ALL: [Self; 15] = [
-        Self::NoConnection,
-        Self::BacklogFull,
-        Self::OutOfWindow,
-        Self::Paws,
-        Self::BadAck,
-        Self::TimeWait,
-        Self::Malformed,
-        Self::AcceptQueueFull,
-        Self::SynInConnection,
-        Self::BlindReset,
-        Self::NoAck,
-        Self::NoTimestamp,
-        Self::DataAfterClose,
-        Self::BadCookie,
-        Self::NoMemory,
-    ];
-
-    /// Its name in tables and tests.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NoConnection => "no-connection",
-            Self::BacklogFull => "backlog-full",
-            Self::OutOfWindow => "out-of-window",
-            Self::Paws => "paws",
-            Self::BadAck => "bad-ack",
-            Self::TimeWait => "time-wait",
-            Self::Malformed => "malformed",
-            Self::AcceptQueueFull => "accept-queue-full",
-            Self::SynInConnection => "syn-in-connection",
-            Self::BlindReset => "blind-reset",
-            Self::NoAck => "no-ack",
-            Self::NoTimestamp => "no-timestamp",
-            Self::DataAfterClose => "data-after-close",
-            Self::BadCookie => "bad-cookie",
-            Self::NoMemory => "no-memory",
-        }
-    }
 }
 
 /// Counts of refused segments by reason.

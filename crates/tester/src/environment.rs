@@ -76,16 +76,10 @@ impl Interface {
     /// # Errors
     /// The interface no longer exists.
     pub fn of(spec: &Spec, station: &Station) -> Result<Self, TesterError> {
-        const ALL: [Offload; 4] = [
-            Offload::TransmitChecksum,
-            Offload::Segmentation,
-            Offload::GenericSegmentation,
-            Offload::GenericReceive,
-        ];
         let name = &spec.interface;
         let ask = || {
             let mut on = Vec::new();
-            for offload in ALL {
+            for offload in Offload::ALL {
                 if Offloads::of(name).is_on(offload)? {
                     on.push(offload.name().to_owned());
                 }

@@ -16,16 +16,18 @@ const RING_BLOCKS: u32 = 1_024;
 /// Scope of link-local addresses in `/proc/net/if_inet6`. The kernel assigns them to each interface automatically.
 const LINK_LOCAL: &str = "20";
 
-/// Kind of port that sends and receives frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PortKind {
-    /// A packet socket.
-    Packet,
-    /// The far end of a TAP device, which is created if it does not exist.
-    Tap,
-    /// AF_XDP sockets, which receive all frames of the interface.
-    AfXdp,
+baton_named::named! {
+    /// Kind of port that sends and receives frames.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum PortKind {
+        /// A packet socket.
+        Packet => "packet",
+        /// The far end of a TAP device, which is created if it does not exist.
+        Tap => "tap",
+        /// AF_XDP sockets, which receive all frames of the interface.
+        AfXdp => "af-xdp",
+    }
 }
 
 /// An interface, as the user specifies it.
@@ -42,15 +44,6 @@ pub struct Spec {
 }
 
 impl PortKind {
-    /// Returns the name of the kind.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Packet => "packet",
-            Self::Tap => "tap",
-            Self::AfXdp => "af-xdp",
-        }
-    }
-
     /// Returns whether frames are copied between driver and program; `None` if the driver decides.
     pub const fn copies(self) -> Option<bool> {
         match self {

@@ -36,26 +36,17 @@ pub enum Value<'a> {
     Words(&'a str),
 }
 
-/// Classes of events, the most frequent first. Events of a class are omitted when only space for the classes after it is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Grain {
-    /// Pieces of work, transfers and queue lengths: written until the file is three quarters full.
-    Work,
-    /// Events of chosen connections: written until the file is seven eighths full.
-    Connection,
-    /// Samples.
-    Sample,
-}
-
-impl Grain {
-    /// Returns a description of the class.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Work => "pieces of work and transfers",
-            Self::Connection => "events of connections",
-            Self::Sample => "samples",
-        }
+baton_named::named! {
+    /// Classes of events, the most frequent first. Events of a class are omitted when only space for the classes after it is left.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u8)]
+    pub enum Grain {
+        /// Pieces of work, transfers and queue lengths: written until the file is three quarters full.
+        Work => "pieces of work and transfers",
+        /// Events of chosen connections: written until the file is seven eighths full.
+        Connection => "events of connections",
+        /// Samples.
+        Sample => "samples",
     }
 }
 

@@ -24,30 +24,22 @@ pub struct Comparison<'a> {
 /// What a row shows of a point: the metric, the point that it is relative to, and the form.
 type Row = (&'static str, Option<usize>, Form);
 
-/// Result of comparing a simulated number with the published one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The difference is within the tolerance.
-    Within,
-    /// The difference is larger than the tolerance.
-    Outside,
-    /// One number is an increase, the other a decrease.
-    WrongSign,
-    /// There is no tolerance.
-    Untold,
+baton_named::named! {
+    /// Result of comparing a simulated number with the published one.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Verdict {
+        /// The difference is within the tolerance.
+        Within => "within",
+        /// The difference is larger than the tolerance.
+        Outside => "outside",
+        /// One number is an increase, the other a decrease.
+        WrongSign => "wrong sign",
+        /// There is no tolerance.
+        Untold => "no tolerance",
+    }
 }
 
 impl Verdict {
-    /// Returns the name in machine-readable output.
-    pub const fn in_words(self) -> &'static str {
-        match self {
-            Self::Within => "within",
-            Self::Outside => "outside",
-            Self::WrongSign => "wrong sign",
-            Self::Untold => "no tolerance",
-        }
-    }
-
     /// Returns the mark in tables.
     pub const fn mark(self) -> &'static str {
         match self {

@@ -56,7 +56,7 @@ fn cells(outcome: &Outcome<'_>, row: &Comparison<'_>) -> Vec<Cell> {
         ),
         Cell::text(row.error()),
         of_number(number.and_then(|number| number.tolerance).map(tolerance)),
-        of_number(row.verdict().map(|verdict| Cell::text(verdict.in_words()))),
+        of_number(row.verdict().map(|verdict| Cell::text(verdict.name()))),
     ]
 }
 

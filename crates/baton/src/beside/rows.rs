@@ -30,7 +30,7 @@ pub fn rows(outcome: &Outcome<'_>) -> Vec<Row> {
         published: row.number.map(|number| number.value),
         simulated: row.simulated.map(|found| found.mean),
         half_width: row.simulated.and_then(|found| found.half_width),
-        verdict: row.verdict().map(super::Verdict::in_words),
+        verdict: row.verdict().map(super::Verdict::name),
     };
     Comparison::all(outcome).iter().map(row).collect()
 }

@@ -6,17 +6,19 @@ use crate::source::{Diagnostic, Origin, Sources};
 use crate::tree::{Node, Value};
 use baton_study::table::metrics::Metric;
 
-/// What the model knew of a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
-    /// Constants were fitted to the number.
-    Given,
-    /// Nothing was fitted to the number.
-    Predicted,
-    /// Nothing was fitted to the number, and the model had predicted it before its developers knew it.
-    PredictedBefore,
-    /// The user measured the number.
-    Measured,
+baton_named::named! {
+    /// What the model knew of a number.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Status {
+        /// Constants were fitted to the number.
+        Given => "given",
+        /// Nothing was fitted to the number.
+        Predicted => "predicted",
+        /// Nothing was fitted to the number, and the model had predicted it before its developers knew it.
+        PredictedBefore => "predicted-before",
+        /// The user measured the number.
+        Measured => "measured",
+    }
 }
 
 impl Status {
@@ -25,16 +27,6 @@ impl Status {
 
     /// Kinds that constants may be fitted to, which excludes predictions.
     pub(super) const FITTED: [Self; 2] = [Self::Given, Self::Measured];
-
-    /// Returns the name in study files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Given => "given",
-            Self::Predicted => "predicted",
-            Self::PredictedBefore => "predicted-before",
-            Self::Measured => "measured",
-        }
-    }
 }
 
 /// A number before the points of the study are known.

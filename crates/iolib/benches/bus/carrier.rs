@@ -14,32 +14,16 @@ use std::time::Duration;
 const MOST: usize = 128;
 const BYTES: usize = Descriptor::BYTES as usize;
 
-/// The carriers that are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Shared memory with rings of the default depth.
-    SharedMemory,
-    /// Shared memory with rings that hold several of the longest batches, as the buffers of sockets and pipes do.
-    DeepRings,
-    SocketPair,
-    Pipe,
-}
-
-impl Kind {
-    pub const ALL: [Self; 4] = [
-        Self::SharedMemory,
-        Self::DeepRings,
-        Self::SocketPair,
-        Self::Pipe,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SharedMemory => "shared memory, rings of 128",
-            Self::DeepRings => "shared memory, rings of 1024",
-            Self::SocketPair => "socket pair",
-            Self::Pipe => "pipe",
-        }
+baton_named::named! {
+    /// The carriers that are compared.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Kind {
+        /// Shared memory with rings of the default depth.
+        SharedMemory => "shared memory, rings of 128",
+        /// Shared memory with rings that hold several of the longest batches, as the buffers of sockets and pipes do.
+        DeepRings => "shared memory, rings of 1024",
+        SocketPair => "socket pair",
+        Pipe => "pipe",
     }
 }
 

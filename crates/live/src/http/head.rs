@@ -81,7 +81,7 @@ impl<'a> Head<'a> {
         date: &str,
         content_len: Option<u64>,
     ) -> std::fmt::Result {
-        let (code, phrase) = (self.status.code(), self.status.phrase());
+        let (code, phrase) = (self.status.code(), self.status.name());
         write!(out, "HTTP/1.1 {code} {phrase}\r\nServer: baton\r\nDate: ")?;
         out.write_str(date)?;
         out.write_str("\r\n")?;

@@ -363,7 +363,7 @@ impl FileHttp {
 
     /// Builds an error response with a text for people.
     fn refuse(&mut self, status: Status, after: After, len: u32) -> Request {
-        let text = format!("{} {}\n", status.code(), status.phrase());
+        let text = format!("{} {}\n", status.code(), status.name());
         let mut head = Head::new(status, after).field("Content-Type: text/plain\r\n");
         if status == Status::MethodNotAllowed {
             head = head.field(if self.config.upload.is_some() {

@@ -5,17 +5,19 @@ use super::sys::ethtool_words;
 use std::io;
 use std::os::fd::AsFd;
 
-/// An offload that must be off on a link with a userspace engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offload {
-    /// Checksums of sent packets are left to hardware (`ethtool -K DEV tx off`).
-    TransmitChecksum,
-    /// Segments larger than the MTU are sent, for hardware to cut (`tso off`).
-    Segmentation,
-    /// Segments larger than the MTU are cut by the kernel just before the device (`gso off`).
-    GenericSegmentation,
-    /// Received segments are joined into larger ones (`gro off`).
-    GenericReceive,
+baton_named::named! {
+    /// An offload that must be off on a link with a userspace engine.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Offload {
+        /// Checksums of sent packets are left to hardware (`ethtool -K DEV tx off`).
+        TransmitChecksum => "tx",
+        /// Segments larger than the MTU are sent, for hardware to cut (`tso off`).
+        Segmentation => "tso",
+        /// Segments larger than the MTU are cut by the kernel just before the device (`gso off`).
+        GenericSegmentation => "gso",
+        /// Received segments are joined into larger ones (`gro off`).
+        GenericReceive => "gro",
+    }
 }
 
 impl Offload {
@@ -27,16 +29,6 @@ impl Offload {
     ];
     /// The offloads to switch off at the engine's end. The engine may send large segments, which the device cuts.
     pub const OF_ENGINE: [Self; 1] = [Self::GenericReceive];
-
-    /// Returns the name of the offload for `ethtool -K`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TransmitChecksum => "tx",
-            Self::Segmentation => "tso",
-            Self::GenericSegmentation => "gso",
-            Self::GenericReceive => "gro",
-        }
-    }
 
     /// Returns the command that queries the offload (ETHTOOL_G...).
     const fn get(self) -> u32 {

@@ -61,41 +61,21 @@ pub struct LinkInfo {
     pub mtu: u16,
 }
 
-/// The reason why a port dropped a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum PortDrop {
-    /// The interface was down.
-    LinkDown,
-    /// The frame was larger than the link allows: a super-frame of segmentation offload. `ethtool -K PEER tx off` avoids this.
-    SuperFrame,
-    /// The frame's checksum was left to hardware that does not exist. `ethtool -K PEER tx off` avoids this.
-    ChecksumNotReady,
-    /// The kernel had no space in the receive ring.
-    ReceiveRingFull,
-    /// The kernel refused to send the frame.
-    TransmitRefused,
-}
-
-impl PortDrop {
-    /// All reasons.
-    pub const ALL: [Self; 5] = [
-        Self::LinkDown,
-        Self::SuperFrame,
-        Self::ChecksumNotReady,
-        Self::ReceiveRingFull,
-        Self::TransmitRefused,
-    ];
-
-    /// Returns the name of the reason in counters.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::LinkDown => "link_down",
-            Self::SuperFrame => "super_frame",
-            Self::ChecksumNotReady => "checksum_not_ready",
-            Self::ReceiveRingFull => "receive_ring_full",
-            Self::TransmitRefused => "transmit_refused",
-        }
+baton_named::named! {
+    /// The reason why a port dropped a frame.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum PortDrop {
+        /// The interface was down.
+        LinkDown => "link_down",
+        /// The frame was larger than the link allows: a super-frame of segmentation offload. `ethtool -K PEER tx off` avoids this.
+        SuperFrame => "super_frame",
+        /// The frame's checksum was left to hardware that does not exist. `ethtool -K PEER tx off` avoids this.
+        ChecksumNotReady => "checksum_not_ready",
+        /// The kernel had no space in the receive ring.
+        ReceiveRingFull => "receive_ring_full",
+        /// The kernel refused to send the frame.
+        TransmitRefused => "transmit_refused",
     }
 }
 

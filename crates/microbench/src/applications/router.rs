@@ -8,26 +8,15 @@ use crate::simulated::{SimulationError, route};
 use baton_wire::Span;
 use serde::Serialize;
 
-/// How the router's drivers learn of frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Drivers {
-    /// The NICs interrupt.
-    Interrupt,
-    /// The drivers poll, as Click's can.
-    Polling,
-}
-
-impl Drivers {
-    /// Both ways.
-    pub const ALL: [Self; 2] = [Self::Interrupt, Self::Polling];
-
-    /// Returns the name of this way.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Interrupt => "interrupts",
-            Self::Polling => "polling",
-        }
+baton_named::named! {
+    /// How the router's drivers learn of frames.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Drivers {
+        /// The NICs interrupt.
+        Interrupt => "interrupts",
+        /// The drivers poll, as Click's can.
+        Polling => "polling",
     }
 }
 

@@ -3,64 +3,46 @@
 use super::{Pairing, Partners, Point};
 use crate::test::Test;
 
-/// One series of bars in a figure: a test, and a rule that chooses the partners.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Series {
-    /// Figure 5: datagrams of 1472 bytes to a NIC of the same kind.
-    LargeSend,
-    /// Figure 5: datagrams of 1472 bytes from a NIC of the same kind.
-    LargeReceive,
-    /// Figure 5: TCP between two NICs of the same kind.
-    Tcp,
-    /// Figure 6: datagrams of 1472 bytes to the best receiver.
-    LargeSendBest,
-    /// Figure 6: datagrams of 1472 bytes from the best sender.
-    LargeReceiveBest,
-    /// Figure 6: TCP to the best receiver.
-    TcpSendBest,
-    /// Figure 6: TCP from the best sender.
-    TcpReceiveBest,
-    /// Figure 7: datagrams of 18 bytes to a NIC of the same kind.
-    SmallSend,
-    /// Figure 7: datagrams of 18 bytes from a NIC of the same kind.
-    SmallReceive,
-    /// Figure 8: datagrams of 18 bytes to the best receiver.
-    SmallSendBest,
-    /// Figure 8: datagrams of 18 bytes from the best sender.
-    SmallReceiveBest,
-    /// Figure 9: datagrams of 1472 bytes from the best sender and to the best receiver.
-    LargeThreeWay,
-    /// Figure 10: datagrams of 18 bytes from the best sender and to the best receiver.
-    SmallThreeWay,
-    /// Figure 11: connections between two NICs of the same kind.
-    Connections,
-    /// Figure 11: connections from the best initiator.
-    AcceptBest,
-    /// Figure 11: connections to the best acceptor.
-    InitiateBest,
+baton_named::named! {
+    /// One series of bars in a figure: a test, and a rule that chooses the partners.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Series {
+        /// Figure 5: datagrams of 1472 bytes to a NIC of the same kind.
+        LargeSend => "UDP send, 1472 bytes",
+        /// Figure 5: datagrams of 1472 bytes from a NIC of the same kind.
+        LargeReceive => "UDP receive, 1472 bytes",
+        /// Figure 5: TCP between two NICs of the same kind.
+        Tcp => "TCP",
+        /// Figure 6: datagrams of 1472 bytes to the best receiver.
+        LargeSendBest => "UDP send, 1472 bytes",
+        /// Figure 6: datagrams of 1472 bytes from the best sender.
+        LargeReceiveBest => "UDP receive, 1472 bytes",
+        /// Figure 6: TCP to the best receiver.
+        TcpSendBest => "TCP send",
+        /// Figure 6: TCP from the best sender.
+        TcpReceiveBest => "TCP receive",
+        /// Figure 7: datagrams of 18 bytes to a NIC of the same kind.
+        SmallSend => "UDP send, 18 bytes",
+        /// Figure 7: datagrams of 18 bytes from a NIC of the same kind.
+        SmallReceive => "UDP receive, 18 bytes",
+        /// Figure 8: datagrams of 18 bytes to the best receiver.
+        SmallSendBest => "UDP send, 18 bytes",
+        /// Figure 8: datagrams of 18 bytes from the best sender.
+        SmallReceiveBest => "UDP receive, 18 bytes",
+        /// Figure 9: datagrams of 1472 bytes from the best sender and to the best receiver.
+        LargeThreeWay => "UDP both ways, 1472 bytes",
+        /// Figure 10: datagrams of 18 bytes from the best sender and to the best receiver.
+        SmallThreeWay => "UDP both ways, 18 bytes",
+        /// Figure 11: connections between two NICs of the same kind.
+        Connections => "connections, same NIC",
+        /// Figure 11: connections from the best initiator.
+        AcceptBest => "connections accepted",
+        /// Figure 11: connections to the best acceptor.
+        InitiateBest => "connections initiated",
+    }
 }
 
 impl Series {
-    /// All series, in the order of the figures.
-    pub const ALL: [Self; 16] = [
-        Self::LargeSend,
-        Self::LargeReceive,
-        Self::Tcp,
-        Self::LargeSendBest,
-        Self::LargeReceiveBest,
-        Self::TcpSendBest,
-        Self::TcpReceiveBest,
-        Self::SmallSend,
-        Self::SmallReceive,
-        Self::SmallSendBest,
-        Self::SmallReceiveBest,
-        Self::LargeThreeWay,
-        Self::SmallThreeWay,
-        Self::Connections,
-        Self::AcceptBest,
-        Self::InitiateBest,
-    ];
-
     /// Returns the number of the figure that contains the series.
     pub fn figure(self) -> u8 {
         match self {
@@ -74,24 +56,6 @@ impl Series {
             Self::LargeThreeWay => 9,
             Self::SmallThreeWay => 10,
             Self::Connections | Self::AcceptBest | Self::InitiateBest => 11,
-        }
-    }
-
-    /// Returns the name of the series within its figure.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LargeSend | Self::LargeSendBest => "UDP send, 1472 bytes",
-            Self::LargeReceive | Self::LargeReceiveBest => "UDP receive, 1472 bytes",
-            Self::Tcp => "TCP",
-            Self::TcpSendBest => "TCP send",
-            Self::TcpReceiveBest => "TCP receive",
-            Self::SmallSend | Self::SmallSendBest => "UDP send, 18 bytes",
-            Self::SmallReceive | Self::SmallReceiveBest => "UDP receive, 18 bytes",
-            Self::LargeThreeWay => "UDP both ways, 1472 bytes",
-            Self::SmallThreeWay => "UDP both ways, 18 bytes",
-            Self::Connections => "connections, same NIC",
-            Self::AcceptBest => "connections accepted",
-            Self::InitiateBest => "connections initiated",
         }
     }
 

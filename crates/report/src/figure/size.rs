@@ -87,34 +87,18 @@ pub struct Extent {
     unit: Unit,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Unit {
-    Pixel,
-    Millimetre,
-    Centimetre,
-    Inch,
-    Point,
+baton_named::named! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    enum Unit {
+        Pixel => "px",
+        Millimetre => "mm",
+        Centimetre => "cm",
+        Inch => "in",
+        Point => "pt",
+    }
 }
 
 impl Unit {
-    const ALL: [Self; 5] = [
-        Self::Pixel,
-        Self::Millimetre,
-        Self::Centimetre,
-        Self::Inch,
-        Self::Point,
-    ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Pixel => "px",
-            Self::Millimetre => "mm",
-            Self::Centimetre => "cm",
-            Self::Inch => "in",
-            Self::Point => "pt",
-        }
-    }
-
     /// Returns how many of this unit make an inch.
     const fn of_an_inch(self, dpi: f64) -> f64 {
         match self {

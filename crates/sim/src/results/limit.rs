@@ -4,20 +4,22 @@ use super::Results;
 use serde::Serialize;
 use std::fmt;
 
-/// A resource that is busy nearly all the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Limit {
-    /// The host's processor.
-    HostProcessor,
-    /// The NICs' processors.
-    NicProcessor,
-    /// The link's rate.
-    Link,
-    /// The interconnect between host and NICs.
-    Bus,
-    /// The busiest of the disks.
-    Disks,
+baton_named::named! {
+    /// A resource that is busy nearly all the time.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Limit {
+        /// The host's processor.
+        HostProcessor => "the host's processor",
+        /// The NICs' processors.
+        NicProcessor => "the NIC's processor",
+        /// The link's rate.
+        Link => "the link",
+        /// The interconnect between host and NICs.
+        Bus => "the bus between host and NIC",
+        /// The busiest of the disks.
+        Disks => "the disks",
+    }
 }
 
 /// Share of busy time from which on a resource counts as a limit.
@@ -26,15 +28,6 @@ const FULL_PERCENT: f64 = 95.0;
 const FRAME_PER_CONTENT: f64 = 1538.0 / 1448.0;
 
 impl Limit {
-    /// All resources that can be a limit.
-    pub const ALL: [Self; 5] = [
-        Self::HostProcessor,
-        Self::NicProcessor,
-        Self::Link,
-        Self::Bus,
-        Self::Disks,
-    ];
-
     /// Returns the resources that limit a run.
     pub fn all_of(result: &Results) -> Vec<Self> {
         let nics = f64::from(result.experiment.nics.count());
@@ -71,12 +64,6 @@ impl Limit {
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::HostProcessor => "the host's processor",
-            Self::NicProcessor => "the NIC's processor",
-            Self::Link => "the link",
-            Self::Bus => "the bus between host and NIC",
-            Self::Disks => "the disks",
-        })
+        f.write_str(self.name())
     }
 }

@@ -58,30 +58,32 @@ pub struct ResponseTime {
     pub p999: Option<Estimate>,
 }
 
-/// Reason why a run was not steady.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NotSteady {
-    /// There were too few responses for a conclusion.
-    TooShort,
-    /// More requests were offered than could be served. Either the number of requests in progress in the last quarter of the run exceeds
-    /// that in the first quarter by a fiftieth of the requests that arrived, or as many were lost, or as many were not served while a
-    /// processor, the link, the bus or a disk was always busy. There is no response time in the long run.
-    Saturated,
-    /// Clients were still starting when measurement began.
-    ClientsStarting,
-    /// Caches on NICs still had free space when measurement began, in the first pass over the log: some content crosses the bus that will
-    /// not cross it from the second pass on.
-    CachesFilling,
-    /// MSER would cut more than half of the measured part.
-    StillWarmingUp,
-    /// The time per request grew or fell during the whole run.
-    Trend,
-    /// The mean size of the served responses differs from the log's by more than a tenth. Estimates are corrected for this difference;
-    /// measured values (responses, delays, cycles) are not.
-    OtherSizes,
-    /// Even large batches are correlated, so intervals are too narrow.
-    BatchesDepend,
+baton_named::named! {
+    /// Reason why a run was not steady.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum NotSteady {
+        /// There were too few responses for a conclusion.
+        TooShort => "too few responses for an interval",
+        /// More requests were offered than could be served. Either the number of requests in progress in the last quarter of the run exceeds
+        /// that in the first quarter by a fiftieth of the requests that arrived, or as many were lost, or as many were not served while a
+        /// processor, the link, the bus or a disk was always busy. There is no response time in the long run.
+        Saturated => "more requests were offered than it can serve",
+        /// Clients were still starting when measurement began.
+        ClientsStarting => "clients were still starting when measurement began",
+        /// Caches on NICs still had free space when measurement began, in the first pass over the log: some content crosses the bus that will
+        /// not cross it from the second pass on.
+        CachesFilling => "caches on NICs were still filling when measurement began",
+        /// MSER would cut more than half of the measured part.
+        StillWarmingUp => "more than half of the measured part was still warm-up",
+        /// The time per request grew or fell during the whole run.
+        Trend => "the time per request was still rising or falling",
+        /// The mean size of the served responses differs from the log's by more than a tenth. Estimates are corrected for this difference;
+        /// measured values (responses, delays, cycles) are not.
+        OtherSizes => "the mean size of the responses served differs from the log's by more than 10 %",
+        /// Even large batches are correlated, so intervals are too narrow.
+        BatchesDepend => "neighbouring parts of the run are correlated, so that intervals are too narrow",
+    }
 }
 
 impl NotSteady {
@@ -95,26 +97,8 @@ impl NotSteady {
 
     /// Returns a text with all reasons.
     pub fn texts(all: &[Self]) -> String {
-        let texts: Vec<&str> = all.iter().map(|why| why.text()).collect();
+        let texts: Vec<&str> = all.iter().map(|why| why.name()).collect();
         texts.join("; ")
-    }
-
-    /// Returns the reason as text.
-    const fn text(self) -> &'static str {
-        match self {
-            Self::TooShort => "too few responses for an interval",
-            Self::Saturated => "more requests were offered than it can serve",
-            Self::ClientsStarting => "clients were still starting when measurement began",
-            Self::CachesFilling => "caches on NICs were still filling when measurement began",
-            Self::StillWarmingUp => "more than half of the measured part was still warm-up",
-            Self::Trend => "the time per request was still rising or falling",
-            Self::OtherSizes => {
-                "the mean size of the responses served differs from the log's by more than 10 %"
-            }
-            Self::BatchesDepend => {
-                "neighbouring parts of the run are correlated, so that intervals are too narrow"
-            }
-        }
     }
 }
 

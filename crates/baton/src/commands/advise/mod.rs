@@ -168,7 +168,7 @@ impl Adviser<'_> {
         let mut jobs = Vec::new();
         for (_, rate) in rates {
             let load = [
-                Setting::of_set(Question::Load.key(), format!("{rate}/s")),
+                Setting::of_set(Question::Load.name(), format!("{rate}/s")),
                 Setting::of_set("load.arrivals", "poisson"),
             ];
             jobs.append(&mut self.plan(&[&baseline.experiment.name, way], &load)?);
@@ -199,7 +199,7 @@ impl Adviser<'_> {
         let baseline = &ways[0];
         let mut jobs = Vec::new();
         for &value in values {
-            let mut settings = vec![Setting::of_set(question.key(), value)];
+            let mut settings = vec![Setting::of_set(question.name(), value)];
             if question == Question::CacheSize {
                 // The memory grows by the size of the cache.
                 let memory = baseline

@@ -262,31 +262,21 @@ pub struct UnderLoad {
     pub way_ms: Option<Estimate>,
 }
 
-/// A question about a way: the value of a setting from which it pays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
-    NicSpeed,
-    Connections,
-    CacheSize,
-    /// The load, on which response times depend.
-    Load,
-}
-
-impl Question {
-    /// Returns the key of the setting for `--set`.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::NicSpeed => "nic.mips",
-            Self::Connections => "nic.firmware.hard_limit",
-            Self::CacheSize => "nic.firmware.cache.kib",
-            Self::Load => "load.rate",
-        }
+baton_named::named! {
+    /// A question about a way: the value of a setting from which it pays.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Question {
+        NicSpeed => "nic.mips",
+        Connections => "nic.firmware.hard_limit",
+        CacheSize => "nic.firmware.cache.kib",
+        /// The load, on which response times depend.
+        Load => "load.rate",
     }
 }
 
 impl Serialize for Question {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.key())
+        serializer.serialize_str(self.name())
     }
 }
 

@@ -11,53 +11,27 @@ use std::collections::{BinaryHeap, VecDeque};
 const LONGEST_HOLD: Span = Span::from_ms(5);
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// The possible fates of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum FaultKind {
-    /// Passed, perhaps late.
-    Passed,
-    /// Lost independently of other frames.
-    Lost,
-    /// Lost in a burst.
-    BurstLost,
-    /// Delivered twice.
-    Duplicated,
-    /// Held back so that others overtake it.
-    Reordered,
-    /// Corrupted: a bit was flipped.
-    Corrupted,
-    /// Delayed by delay, jitter or rate.
-    Delayed,
-    /// Dropped because too many frames were in transit.
-    QueueFull,
-}
-
-impl FaultKind {
-    /// All kinds.
-    pub const ALL: [Self; 8] = [
-        Self::Passed,
-        Self::Lost,
-        Self::BurstLost,
-        Self::Duplicated,
-        Self::Reordered,
-        Self::Corrupted,
-        Self::Delayed,
-        Self::QueueFull,
-    ];
-
-    /// Returns the name of the kind in counters.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Lost => "lost",
-            Self::BurstLost => "burst_lost",
-            Self::Duplicated => "duplicated",
-            Self::Reordered => "reordered",
-            Self::Corrupted => "corrupted",
-            Self::Delayed => "delayed",
-            Self::QueueFull => "queue_full",
-        }
+baton_named::named! {
+    /// The possible fates of a frame.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum FaultKind {
+        /// Passed, perhaps late.
+        Passed => "passed",
+        /// Lost independently of other frames.
+        Lost => "lost",
+        /// Lost in a burst.
+        BurstLost => "burst_lost",
+        /// Delivered twice.
+        Duplicated => "duplicated",
+        /// Held back so that others overtake it.
+        Reordered => "reordered",
+        /// Corrupted: a bit was flipped.
+        Corrupted => "corrupted",
+        /// Delayed by delay, jitter or rate.
+        Delayed => "delayed",
+        /// Dropped because too many frames were in transit.
+        QueueFull => "queue_full",
     }
 }
 

@@ -46,24 +46,13 @@ pub(super) fn half(response_us: f64) -> u32 {
     (response_us / 2.0).round().max(1.0) as u32
 }
 
-/// Sides that batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sides {
-    Host,
-    Adapter,
-    Both,
-}
-
-impl Sides {
-    pub const ALL: [Self; 3] = [Self::Host, Self::Adapter, Self::Both];
-
-    /// Returns the name in the paper's tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Host => "Host batching",
-            Self::Adapter => "Adapter batching",
-            Self::Both => "Host and Adapter batching",
-        }
+baton_named::named! {
+    /// Sides that batch.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Sides {
+        Host => "Host batching",
+        Adapter => "Adapter batching",
+        Both => "Host and Adapter batching",
     }
 }
 

@@ -112,12 +112,14 @@ fn by_load(lab: &Lab<'_>, all: &[Compared]) -> String {
     table.render()
 }
 
-/// The way of batching that has fewer crossings without a longer response time.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Winner {
-    Adaptive,
-    Fixed,
-    Neither,
+baton_named::named! {
+    /// The way of batching that has fewer crossings without a longer response time.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Winner {
+        Adaptive => "adaptive",
+        Fixed => "fixed",
+        Neither => "equal",
+    }
 }
 
 impl Winner {
@@ -130,14 +132,6 @@ impl Winner {
             Self::Adaptive
         } else {
             Self::Fixed
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Adaptive => "adaptive",
-            Self::Fixed => "fixed",
-            Self::Neither => "equal",
         }
     }
 }
