@@ -8,19 +8,10 @@ use libtest_mimic::Arguments;
 use std::collections::BTreeSet;
 use std::process::Command;
 
-const ALL: &[(&str, fn())] = &[
-    (
-        "tshark_finds_nothing_wrong_with_a_capture",
-        tshark_finds_nothing_wrong_with_a_capture,
-    ),
-    (
-        "tshark_reassembles_requests_and_responses",
-        tshark_reassembles_requests_and_responses,
-    ),
-    (
-        "the_capture_of_a_client_has_its_frames_only",
-        the_capture_of_a_client_has_its_frames_only,
-    ),
+const ALL: &[(&str, fn())] = baton_testkit::tests![
+    tshark_finds_nothing_wrong_with_a_capture,
+    tshark_reassembles_requests_and_responses,
+    the_capture_of_a_client_has_its_frames_only,
 ];
 
 fn main() {

@@ -16,26 +16,14 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-const ALL: &[(&str, fn())] = &[
-    (
-        "the_module_gives_the_same_bytes_as_this_program",
-        the_module_gives_the_same_bytes_as_this_program,
-    ),
-    (
-        "a_slider_gives_what_baton_run_gives",
-        a_slider_gives_what_baton_run_gives,
-    ),
-    (
-        "own_logs_are_replayed_plain_and_compressed",
-        own_logs_are_replayed_plain_and_compressed,
-    ),
-    (
-        "bad_input_is_told_and_runs_are_cancelled",
-        bad_input_is_told_and_runs_are_cancelled,
-    ),
+const ALL: &[(&str, fn())] = baton_testkit::tests![
+    the_module_gives_the_same_bytes_as_this_program,
+    a_slider_gives_what_baton_run_gives,
+    own_logs_are_replayed_plain_and_compressed,
+    bad_input_is_told_and_runs_are_cancelled,
 ];
 /// Tests that also need axe-core.
-const ACCESSIBLE: &[(&str, fn())] = &[("axe_finds_nothing", axe_finds_nothing)];
+const ACCESSIBLE: &[(&str, fn())] = baton_testkit::tests![axe_finds_nothing];
 /// The environment variable with the path of axe-core.
 const AXE: &str = "BATON_AXE";
 

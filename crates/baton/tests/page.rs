@@ -7,13 +7,10 @@ use common::{FIXED, Workbench};
 use libtest_mimic::Arguments;
 use std::process::Command;
 
-const ALL: &[(&str, fn())] = &[
-    (
-        "scripts_write_the_table_and_draw_all_figures",
-        scripts_write_the_table_and_draw_all_figures,
-    ),
-    ("rows_are_filtered_and_sorted", rows_are_filtered_and_sorted),
-    ("a_picture_of_it_is_not_empty", a_picture_of_it_is_not_empty),
+const ALL: &[(&str, fn())] = baton_testkit::tests![
+    scripts_write_the_table_and_draw_all_figures,
+    rows_are_filtered_and_sorted,
+    a_picture_of_it_is_not_empty,
 ];
 
 fn main() {

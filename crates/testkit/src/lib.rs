@@ -6,7 +6,7 @@
 //! | a network that loses, delays, reorders and duplicates frames | [`Network`] |
 //! | bytes that are known at each offset, and a check of those that arrive | [`Pattern`] |
 //! | an allocator that counts | [`Counting`] |
-//! | short constructors | [`endpoint`], [`symbolic`] |
+//! | short constructors; lists of tests by name | [`endpoint`], [`symbolic`]; [`tests`] |
 //! | TCP segments as text, for packet scripts; timeline files, parsed | [`SegmentText`], [`Timeline`] |
 //! | excerpts of public logs | [`excerpts`] |
 //! | tests that not every machine can run | `src/needs.rs`, with the feature `needs` |

@@ -16,3 +16,11 @@ pub const fn symbolic(source: u64, offset: u64, len: u32) -> Symbolic {
         len,
     }
 }
+
+/// Returns a list of tests, each with the name of its function.
+#[macro_export]
+macro_rules! tests {
+    ($($test:ident),+ $(,)?) => {
+        &[$((stringify!($test), $test as fn())),+]
+    };
+}

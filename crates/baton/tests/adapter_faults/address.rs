@@ -3,7 +3,7 @@
 use crate::common::Workbench;
 use std::{fs, process};
 
-pub const ALL: &[(&str, fn())] = &[("an_address_that_is_in_use", an_address_that_is_in_use)];
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![an_address_that_is_in_use];
 
 /// The kernel answers for its own addresses, so the adapter's TCP engine must not use one of them.
 fn an_address_that_is_in_use() {

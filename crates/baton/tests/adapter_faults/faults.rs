@@ -13,18 +13,12 @@ const SECOND: Duration = Duration::from_secs(1);
 static PIECE: [u8; 32 * 1024] = [5; 32 * 1024];
 
 /// All tests, with their names.
-pub const ALL: &[(&str, fn())] = &[
-    ("adapter_killed_in_mid_load", adapter_killed_in_mid_load),
-    ("application_killed_and_reset", application_killed_and_reset),
-    (
-        "application_killed_and_drained",
-        application_killed_and_drained,
-    ),
-    (
-        "stopped_application_stops_only_itself",
-        stopped_application_stops_only_itself,
-    ),
-    ("intruder_is_cut_off", intruder_is_cut_off),
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    adapter_killed_in_mid_load,
+    application_killed_and_reset,
+    application_killed_and_drained,
+    stopped_application_stops_only_itself,
+    intruder_is_cut_off,
 ];
 
 /// When the adapter is killed, all connections fail, even one that only waits for data, and nothing hangs. Once the adapter is back, the applications

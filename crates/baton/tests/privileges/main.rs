@@ -18,19 +18,10 @@ const OF_BROKER: u64 = 1 << 10 | 1 << 12 | 1 << 13 | 1 << 39;
 const WITHOUT: &str = "ctrl-c";
 
 fn main() {
-    let tests: &[needs::Test] = &[
-        (
-            "each_thread_keeps_only_what_is_documented",
-            each_thread_keeps_only_what_is_documented,
-        ),
-        (
-            "each_namespace_has_an_adapter_of_its_own",
-            each_namespace_has_an_adapter_of_its_own,
-        ),
-        (
-            "a_broker_of_another_namespace_is_named",
-            a_broker_of_another_namespace_is_named,
-        ),
+    let tests: &[needs::Test] = baton_testkit::tests![
+        each_thread_keeps_only_what_is_documented,
+        each_namespace_has_an_adapter_of_its_own,
+        a_broker_of_another_namespace_is_named,
     ];
     needs::run(&Arguments::from_args(), Need::Root, tests);
 }

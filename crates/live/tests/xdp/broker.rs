@@ -19,35 +19,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-pub const ALL: &[(&str, fn())] = &[
-    (
-        "connections_leave_the_kernel_and_return_through_the_broker",
-        connections_leave_the_kernel_and_return_through_the_broker,
-    ),
-    (
-        "an_end_of_stream_received_meanwhile_is_passed_to_the_kernel",
-        an_end_of_stream_received_meanwhile_is_passed_to_the_kernel,
-    ),
-    (
-        "half_closed_connections_leave_the_kernel_and_return",
-        half_closed_connections_leave_the_kernel_and_return,
-    ),
-    (
-        "the_broker_refuses_what_does_not_belong_to_the_application",
-        the_broker_refuses_what_does_not_belong_to_the_application,
-    ),
-    (
-        "no_socket_of_an_application_is_ever_in_repair_mode",
-        no_socket_of_an_application_is_ever_in_repair_mode,
-    ),
-    (
-        "a_returned_connection_may_leave_again",
-        a_returned_connection_may_leave_again,
-    ),
-    (
-        "an_adapter_that_waited_for_the_broker_gets_connections",
-        an_adapter_that_waited_for_the_broker_gets_connections,
-    ),
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    connections_leave_the_kernel_and_return_through_the_broker,
+    an_end_of_stream_received_meanwhile_is_passed_to_the_kernel,
+    half_closed_connections_leave_the_kernel_and_return,
+    the_broker_refuses_what_does_not_belong_to_the_application,
+    no_socket_of_an_application_is_ever_in_repair_mode,
+    a_returned_connection_may_leave_again,
+    an_adapter_that_waited_for_the_broker_gets_connections,
 ];
 
 /// Runs `work` with a broker at the near end of the veth pair, an application's client of the broker, and the interface by which an adapter claims

@@ -12,15 +12,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub const ALL: &[(&str, fn())] = &[
-    (
-        "a_connection_is_captured_and_given_back_while_another_continues",
-        a_connection_is_captured_and_given_back_while_another_continues,
-    ),
-    (
-        "a_connection_continues_when_the_process_that_captured_it_is_killed",
-        a_connection_continues_when_the_process_that_captured_it_is_killed,
-    ),
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    a_connection_is_captured_and_given_back_while_another_continues,
+    a_connection_continues_when_the_process_that_captured_it_is_killed,
 ];
 
 /// Returns the local and the remote address.

@@ -20,23 +20,11 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub const ALL: &[(&str, fn())] = &[
-    (
-        "unfinished_messages_use_no_more_memory_than_the_limit_of_their_user",
-        unfinished_messages_use_no_more_memory_than_the_limit_of_their_user,
-    ),
-    (
-        "applications_that_do_not_answer_are_reported_and_skipped",
-        applications_that_do_not_answer_are_reported_and_skipped,
-    ),
-    (
-        "a_flood_of_requests_delays_only_its_own_user",
-        a_flood_of_requests_delays_only_its_own_user,
-    ),
-    (
-        "clients_and_subscriptions_of_a_user_are_bounded",
-        clients_and_subscriptions_of_a_user_are_bounded,
-    ),
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    unfinished_messages_use_no_more_memory_than_the_limit_of_their_user,
+    applications_that_do_not_answer_are_reported_and_skipped,
+    a_flood_of_requests_delays_only_its_own_user,
+    clients_and_subscriptions_of_a_user_are_bounded,
 ];
 
 const HOSTILE: u32 = 40_001;

@@ -18,35 +18,14 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub const ALL: &[(&str, fn())] = &[
-    (
-        "idle_connections_outlive_a_killed_adapter_and_move_to_the_next",
-        idle_connections_outlive_a_killed_adapter_and_move_to_the_next,
-    ),
-    (
-        "busy_connections_of_a_killed_adapter_stay_correct_or_are_reset",
-        busy_connections_of_a_killed_adapter_stay_correct_or_are_reset,
-    ),
-    (
-        "a_short_answer_in_flight_outlives_a_killed_adapter",
-        a_short_answer_in_flight_outlives_a_killed_adapter,
-    ),
-    (
-        "connections_continue_when_the_broker_is_killed",
-        connections_continue_when_the_broker_is_killed,
-    ),
-    (
-        "the_next_broker_takes_over_an_adapter_with_its_connections",
-        the_next_broker_takes_over_an_adapter_with_its_connections,
-    ),
-    (
-        "connections_return_through_a_broker_that_did_not_take_them",
-        connections_return_through_a_broker_that_did_not_take_them,
-    ),
-    (
-        "connections_of_an_adapter_killed_without_a_broker_are_reset",
-        connections_of_an_adapter_killed_without_a_broker_are_reset,
-    ),
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    idle_connections_outlive_a_killed_adapter_and_move_to_the_next,
+    busy_connections_of_a_killed_adapter_stay_correct_or_are_reset,
+    a_short_answer_in_flight_outlives_a_killed_adapter,
+    connections_continue_when_the_broker_is_killed,
+    the_next_broker_takes_over_an_adapter_with_its_connections,
+    connections_return_through_a_broker_that_did_not_take_them,
+    connections_of_an_adapter_killed_without_a_broker_are_reset,
 ];
 
 /// Environment variable that tells a child process its role and the folder of its sockets.

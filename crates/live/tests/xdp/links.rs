@@ -9,39 +9,15 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub const ALL: &[(&str, fn())] = &[
-    (
-        "a_guard_left_behind_is_taken_over_and_removed",
-        a_guard_left_behind_is_taken_over_and_removed,
-    ),
-    (
-        "links_disappear_with_a_killed_process",
-        links_disappear_with_a_killed_process,
-    ),
-    (
-        "a_second_program_is_refused_with_a_reason",
-        a_second_program_is_refused_with_a_reason,
-    ),
-    (
-        "the_mode_is_native_unless_another_is_requested",
-        the_mode_is_native_unless_another_is_requested,
-    ),
-    (
-        "a_driver_without_xdp_gets_generic_mode",
-        a_driver_without_xdp_gets_generic_mode,
-    ),
-    (
-        "missing_permissions_and_interfaces_are_named",
-        missing_permissions_and_interfaces_are_named,
-    ),
-    (
-        "three_capabilities_are_enough",
-        three_capabilities_are_enough,
-    ),
-    (
-        "frames_that_are_too_long_are_refused_before_anything_is_attached",
-        frames_that_are_too_long_are_refused_before_anything_is_attached,
-    ),
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    a_guard_left_behind_is_taken_over_and_removed,
+    links_disappear_with_a_killed_process,
+    a_second_program_is_refused_with_a_reason,
+    the_mode_is_native_unless_another_is_requested,
+    a_driver_without_xdp_gets_generic_mode,
+    missing_permissions_and_interfaces_are_named,
+    three_capabilities_are_enough,
+    frames_that_are_too_long_are_refused_before_anything_is_attached,
 ];
 
 /// Environment variable that tells a child process which kind of guard to attach, and optionally the endpoints of a flow to capture.

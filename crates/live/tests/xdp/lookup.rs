@@ -10,32 +10,14 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
 
-pub const ALL: &[(&str, fn())] = &[
-    (
-        "frames_of_a_flow_are_redirected_and_others_pass",
-        frames_of_a_flow_are_redirected_and_others_pass,
-    ),
-    (
-        "frames_that_are_not_whole_segments_pass",
-        frames_that_are_not_whole_segments_pass,
-    ),
-    ("truncated_frames_pass", truncated_frames_pass),
-    (
-        "random_frames_are_redirected_only_if_they_belong_to_a_flow",
-        random_frames_are_redirected_only_if_they_belong_to_a_flow,
-    ),
-    (
-        "the_guard_drops_only_packets_sent_on_a_flow",
-        the_guard_drops_only_packets_sent_on_a_flow,
-    ),
-    (
-        "flows_are_added_and_removed_until_the_map_is_full",
-        flows_are_added_and_removed_until_the_map_is_full,
-    ),
-    (
-        "without_a_socket_frames_of_a_flow_are_dropped",
-        without_a_socket_frames_of_a_flow_are_dropped,
-    ),
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    frames_of_a_flow_are_redirected_and_others_pass,
+    frames_that_are_not_whole_segments_pass,
+    truncated_frames_pass,
+    random_frames_are_redirected_only_if_they_belong_to_a_flow,
+    the_guard_drops_only_packets_sent_on_a_flow,
+    flows_are_added_and_removed_until_the_map_is_full,
+    without_a_socket_frames_of_a_flow_are_dropped,
 ];
 
 /// Length of the data in a [`segment`], bytes.

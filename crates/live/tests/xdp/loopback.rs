@@ -13,27 +13,12 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::thread;
 
-pub const ALL: &[(&str, fn())] = &[
-    (
-        "one_end_of_a_loopback_connection_moves",
-        one_end_of_a_loopback_connection_moves,
-    ),
-    (
-        "both_ends_of_a_loopback_connection_move",
-        both_ends_of_a_loopback_connection_move,
-    ),
-    (
-        "connections_move_when_work_is_done_one_piece_at_a_time",
-        connections_move_when_work_is_done_one_piece_at_a_time,
-    ),
-    (
-        "a_client_connects_again_from_the_port_of_a_connection_that_ended_on_the_adapter",
-        a_client_connects_again_from_the_port_of_a_connection_that_ended_on_the_adapter,
-    ),
-    (
-        "settings_of_the_loopback_interface_are_restored",
-        settings_of_the_loopback_interface_are_restored,
-    ),
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    one_end_of_a_loopback_connection_moves,
+    both_ends_of_a_loopback_connection_move,
+    connections_move_when_work_is_done_one_piece_at_a_time,
+    a_client_connects_again_from_the_port_of_a_connection_that_ended_on_the_adapter,
+    settings_of_the_loopback_interface_are_restored,
 ];
 
 const NAME: &str = "lo";

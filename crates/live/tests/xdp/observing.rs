@@ -11,15 +11,9 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-pub const ALL: &[(&str, fn())] = &[
-    (
-        "moves_and_their_reasons_are_known_after_the_connection_ends",
-        moves_and_their_reasons_are_known_after_the_connection_ends,
-    ),
-    (
-        "a_running_adapter_is_captured_and_its_connections_have_owners",
-        a_running_adapter_is_captured_and_its_connections_have_owners,
-    ),
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    moves_and_their_reasons_are_known_after_the_connection_ends,
+    a_running_adapter_is_captured_and_its_connections_have_owners,
 ];
 
 const SERVER: &str = "`baton live adapter`";

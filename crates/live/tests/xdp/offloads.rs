@@ -12,21 +12,13 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::thread;
 
-pub const ALL: &[(&str, fn())] = &[
-    (
-        "connections_move_with_any_offloads_and_mtus",
-        connections_move_with_any_offloads_and_mtus,
-    ),
-    (
-        "connections_of_a_virtual_machine_move",
-        connections_of_a_virtual_machine_move,
-    ),
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    connections_move_with_any_offloads_and_mtus,
+    connections_of_a_virtual_machine_move,
 ];
 
-pub const MATRIX: &[(&str, fn())] = &[(
-    "connections_move_in_the_whole_matrix_of_offloads",
-    connections_move_in_the_whole_matrix_of_offloads,
-)];
+pub const MATRIX: &[(&str, fn())] =
+    baton_testkit::tests![connections_move_in_the_whole_matrix_of_offloads];
 
 /// Environment variable that, if set, runs the whole matrix, which takes half an hour.
 pub const VARIABLE: &str = "BATON_ALL_OFFLOADS";

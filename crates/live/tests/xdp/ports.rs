@@ -10,47 +10,17 @@ use std::collections::BTreeMap;
 use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-pub const ALL: &[(&str, fn())] = &[
-    (
-        "frames_cross_unchanged_and_in_order",
-        frames_cross_unchanged_and_in_order,
-    ),
-    (
-        "frames_of_all_queues_are_received",
-        frames_of_all_queues_are_received,
-    ),
-    (
-        "a_port_can_be_opened_again_at_once",
-        a_port_can_be_opened_again_at_once,
-    ),
-    (
-        "frames_for_an_interface_that_is_down_are_dropped_and_counted",
-        frames_for_an_interface_that_is_down_are_dropped_and_counted,
-    ),
-    (
-        "checksums_left_to_hardware_are_computed",
-        checksums_left_to_hardware_are_computed,
-    ),
-    (
-        "frames_that_do_not_fit_are_dropped_and_counted",
-        frames_that_do_not_fit_are_dropped_and_counted,
-    ),
-    (
-        "a_removed_interface_is_an_error",
-        a_removed_interface_is_an_error,
-    ),
-    (
-        "the_mtu_of_an_interface_is_followed",
-        the_mtu_of_an_interface_is_followed,
-    ),
-    (
-        "a_link_that_was_down_does_not_keep_a_socket_ready",
-        a_link_that_was_down_does_not_keep_a_socket_ready,
-    ),
-    (
-        "frames_without_a_carrier_are_dropped_and_counted",
-        frames_without_a_carrier_are_dropped_and_counted,
-    ),
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    frames_cross_unchanged_and_in_order,
+    frames_of_all_queues_are_received,
+    a_port_can_be_opened_again_at_once,
+    frames_for_an_interface_that_is_down_are_dropped_and_counted,
+    checksums_left_to_hardware_are_computed,
+    frames_that_do_not_fit_are_dropped_and_counted,
+    a_removed_interface_is_an_error,
+    the_mtu_of_an_interface_is_followed,
+    a_link_that_was_down_does_not_keep_a_socket_ready,
+    frames_without_a_carrier_are_dropped_and_counted,
 ];
 
 /// Longer than any operation takes, however busy the machine is.

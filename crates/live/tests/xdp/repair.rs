@@ -16,24 +16,12 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-pub const ALL: &[(&str, fn())] = &[
-    (
-        "an_idle_connection_leaves_and_returns",
-        an_idle_connection_leaves_and_returns,
-    ),
-    ("unread_data_moves_along", unread_data_moves_along),
-    (
-        "unacknowledged_data_keeps_a_connection_in_the_kernel",
-        unacknowledged_data_keeps_a_connection_in_the_kernel,
-    ),
-    (
-        "data_in_flight_on_an_adapter_moves_along",
-        data_in_flight_on_an_adapter_moves_along,
-    ),
-    (
-        "states_that_cannot_move_are_refused_with_a_reason",
-        states_that_cannot_move_are_refused_with_a_reason,
-    ),
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    an_idle_connection_leaves_and_returns,
+    unread_data_moves_along,
+    unacknowledged_data_keeps_a_connection_in_the_kernel,
+    data_in_flight_on_an_adapter_moves_along,
+    states_that_cannot_move_are_refused_with_a_reason,
 ];
 
 /// Everything that is needed to move connections at the near end of the veth pair.

@@ -8,10 +8,7 @@ use etherparse::PacketBuilder;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-pub const ALL: &[(&str, fn())] = &[(
-    "packets_of_tests_are_kept_from_the_kernel",
-    packets_of_tests_are_kept_from_the_kernel,
-)];
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![packets_of_tests_are_kept_from_the_kernel];
 
 /// Ethernet address of the interface.
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x77];

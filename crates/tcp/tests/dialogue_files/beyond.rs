@@ -6,48 +6,25 @@ use baton_tcp::{
 };
 use baton_testkit::{endpoint, symbolic};
 use baton_wire::{Flags, Flow, Payload, Pieces, Span, Symbolic, Time};
-use libtest_mimic::Trial;
 
-/// Returns one test for each function.
-pub fn trials() -> impl Iterator<Item = Trial> {
-    let all: [(&str, fn()); 16] = [
-        ("what_a_segment_was_is_said", what_a_segment_was_is_said),
-        ("acks_in_a_row_are_one_event", acks_in_a_row_are_one_event),
-        ("pieces_share_a_segment", pieces_share_a_segment),
-        (
-            "bursts_are_pushed_where_asked_for",
-            bursts_are_pushed_where_asked_for,
-        ),
-        ("a_four_tuple_is_used_once", a_four_tuple_is_used_once),
-        ("initial_sequence_numbers", initial_sequence_numbers),
-        ("slots_are_used_again", slots_are_used_again),
-        (
-            "a_slot_is_free_after_an_export",
-            a_slot_is_free_after_an_export,
-        ),
-        ("the_window_grows", the_window_grows),
-        ("what_was_not_polled_moves", what_was_not_polled_moves),
-        (
-            "a_refused_state_is_given_back",
-            a_refused_state_is_given_back,
-        ),
-        ("linuxs_rules_move_as_bytes", linuxs_rules_move_as_bytes),
-        ("what_a_path_carries_moves", what_a_path_carries_moves),
-        (
-            "merged_segments_report_a_repeated_part_once",
-            merged_segments_report_a_repeated_part_once,
-        ),
-        ("time_wait_ends_by_a_syn", time_wait_ends_by_a_syn),
-        ("half_a_million_in_time_wait", half_a_million_in_time_wait),
-    ];
-    let trial = |(name, test): (&str, fn())| {
-        Trial::test(format!("beyond/{name}"), move || {
-            test();
-            Ok(())
-        })
-    };
-    all.into_iter().map(trial)
-}
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    what_a_segment_was_is_said,
+    acks_in_a_row_are_one_event,
+    pieces_share_a_segment,
+    bursts_are_pushed_where_asked_for,
+    a_four_tuple_is_used_once,
+    initial_sequence_numbers,
+    slots_are_used_again,
+    a_slot_is_free_after_an_export,
+    the_window_grows,
+    what_was_not_polled_moves,
+    a_refused_state_is_given_back,
+    linuxs_rules_move_as_bytes,
+    what_a_path_carries_moves,
+    merged_segments_report_a_repeated_part_once,
+    time_wait_ends_by_a_syn,
+    half_a_million_in_time_wait,
+];
 
 const ACCEPTED: &str = "plain\naccepted <mss 1000> win 60000";
 

@@ -67,10 +67,20 @@ fn main() {
         })
         .collect();
     trials.extend(self_test::trials());
-    trials.extend(beyond::trials());
+    trials.extend(named("beyond", beyond::ALL));
     trials.extend(odd_segments::trials());
-    trials.extend(slow_start::trials());
+    trials.extend(named("slow_start", slow_start::ALL));
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// Returns the tests, each named after its file and its function.
+fn named(file: &str, tests: &[(&str, fn())]) -> impl Iterator<Item = Trial> {
+    tests.iter().map(move |&(name, test)| {
+        Trial::test(format!("{file}/{name}"), move || {
+            test();
+            Ok(())
+        })
+    })
 }
 
 fn run_file(path: &Path) -> Result<(), Failed> {

@@ -3,24 +3,13 @@
 use crate::play::Player;
 use baton_testkit::symbolic;
 use baton_wire::{Span, Time};
-use libtest_mimic::Trial;
 use std::collections::VecDeque;
 
-/// Returns one test for each function.
-pub fn trials() -> impl Iterator<Item = Trial> {
-    let all: [(&str, fn()); 3] = [
-        ("it_goes_on_without_hystart", it_goes_on_without_hystart),
-        ("a_train_ends_it", a_train_ends_it),
-        ("longer_round_trips_end_it", longer_round_trips_end_it),
-    ];
-    let trial = |(name, test): (&str, fn())| {
-        Trial::test(format!("slow_start/{name}"), move || {
-            test();
-            Ok(())
-        })
-    };
-    all.into_iter().map(trial)
-}
+pub const ALL: &[(&str, fn())] = baton_testkit::tests![
+    it_goes_on_without_hystart,
+    a_train_ends_it,
+    longer_round_trips_end_it,
+];
 
 const SEGMENT_TIME: Span = Span::from_ms(1);
 const ROUND_TRIP: Span = Span::from_ms(20);
