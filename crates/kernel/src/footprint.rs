@@ -11,72 +11,73 @@ use baton_host::FileId;
 use baton_host::NicId;
 use baton_host::pages;
 
-/// A part of a structure.
+/// A part of a structure, which is in a slot of a pool.
 #[derive(Clone, Copy)]
 struct Field {
+    pool: Pool,
     offset: u32,
     len: u32,
 }
 
-const fn field(offset: u32, len: u32) -> Field {
-    Field { offset, len }
+const fn field(pool: Pool, offset: u32, len: u32) -> Field {
+    Field { pool, offset, len }
 }
 
 // A connection block on i386 (`struct inp_tp`, tcp_subr.c): `struct inpcb`, padded to 192 bytes, `struct tcpcb` with 232 bytes, and
 // callouts. Together with its socket it takes "around 1KB per connection" (handoff-policies 2).
 /// inpcb: links of the hash chain and of the list of all blocks, ports and addresses.
-const PCB_TUPLE: Field = field(0, 60);
+const PCB_TUPLE: Field = field(Pool::Connection, 0, 60);
 /// inpcb: the cached route of outgoing packets.
-const PCB_ROUTE: Field = field(60, 32);
+const PCB_ROUTE: Field = field(Pool::Connection, 60, 32);
 /// inpcb: pointers to tcpcb and socket, flags.
-const PCB_HEAD: Field = field(92, 20);
+const PCB_HEAD: Field = field(Pool::Connection, 92, 20);
 /// inpcb: `inp_vflag`, the IP version, which a search checks before it compares addresses, in the line after that of the addresses.
-const PCB_VERSION: Field = field(112, 1);
+const PCB_VERSION: Field = field(Pool::Connection, 112, 1);
 /// inpcb: the links in the list of its port.
-const PCB_PORT_LINKS: Field = field(156, 8);
+const PCB_PORT_LINKS: Field = field(Pool::Connection, 156, 8);
 /// tcpcb: sequence space, windows, congestion state, RTT estimate, options; nearly all of it is used for each segment.
-const TCPCB: Field = field(192, 232);
+const TCPCB: Field = field(Pool::Connection, 192, 232);
 /// tcpcb: the part that output reads and changes, from its state to `last_ack_sent`.
-const TCPCB_SEND: Field = field(228, 172);
+const TCPCB_SEND: Field = field(Pool::Connection, 228, 172);
 /// tcpcb: the part that determines whether a window update is due, from the state to the receive window.
-const TCPCB_WINDOW: Field = field(228, 60);
+const TCPCB_WINDOW: Field = field(Pool::Connection, 228, 60);
 /// The five callouts after the tcpcb: rexmt, persist, keep, 2msl, delack. Each has 24 bytes (`struct callout`): links, time, argument,
 /// function, flags. Input and output access the first and the last.
-const TIMERS: Field = field(424, 5 * CALLOUT_BYTES);
+const TIMERS: Field = field(Pool::Connection, 424, 5 * CALLOUT_BYTES);
 const CALLOUT_BYTES: u32 = 24;
 /// The links of a callout.
 const CALLOUT_LINK_BYTES: u32 = 8;
 /// All of a connection block.
-const WHOLE_CONNECTION: Field = field(0, 544);
+const WHOLE_CONNECTION: Field = field(Pool::Connection, 0, 544);
 
 // `struct socket` on i386 (socketvar.h), 184 bytes, which the zone allocator rounds up to 192; its file descriptor and its knote follow.
 /// State, options, queue links, pointer to the connection block.
-const SOCKET_HEAD: Field = field(0, 64);
+const SOCKET_HEAD: Field = field(Pool::Socket, 0, 64);
 /// so_rcv.
-const SOCKET_RECEIVE: Field = field(76, 40);
+const SOCKET_RECEIVE: Field = field(Pool::Socket, 76, 40);
 /// so_snd.
-const SOCKET_SEND: Field = field(116, 40);
+const SOCKET_SEND: Field = field(Pool::Socket, 116, 40);
 /// `struct file`, 44 bytes, which malloc rounds up to 64.
-const SOCKET_FILE: Field = field(192, 44);
+const SOCKET_FILE: Field = field(Pool::Socket, 192, 44);
 /// The knote through which the application waits, 68 bytes.
-const SOCKET_KNOTE: Field = field(256, 68);
+const SOCKET_KNOTE: Field = field(Pool::Socket, 256, 68);
 /// The part that is initialised when a socket is created.
-const WHOLE_SOCKET: Field = field(0, 324);
+const WHOLE_SOCKET: Field = field(Pool::Socket, 0, 324);
 
 /// The bypass's state of an offloaded connection: handle, socket, credits, counters.
-const BYPASS: Field = field(0, 64);
+const BYPASS: Field = field(Pool::Bypass, 0, 64);
 /// The whole state, which is initialised at creation.
-const WHOLE_BYPASS: Field = field(0, 128);
+const WHOLE_BYPASS: Field = field(Pool::Bypass, 0, 128);
 
 /// mbuf: header and packet header.
-const MBUF_HEAD: Field = field(0, 64);
+const MBUF_HEAD: Field = field(Pool::Mbuf, 0, 64);
 /// mbuf: where protocol headers are built, in front of the data (Ethernet, IP, TCP with timestamps).
-const MBUF_HEADERS: Field = field(128, 66);
+const MBUF_HEADERS: Field = field(Pool::Mbuf, 128, 66);
 
 /// A received packet in its cluster: Ethernet and IP headers, after the driver's 2 bytes of alignment.
-const PACKET_IP: Field = field(2, 34);
+const PACKET_IP: Field = field(Pool::Cluster, 2, 34);
 /// A received packet in its cluster: TCP header with timestamps.
-const PACKET_TCP: Field = field(36, 32);
+const PACKET_TCP: Field = field(Pool::Cluster, 36, 32);
 /// Offset of a received packet's data in its cluster.
 pub const PACKET_DATA_OFFSET: u32 = 68;
 /// Maximum number of data bytes in one receive buffer.
@@ -89,55 +90,57 @@ pub const MBUF_DATA_BYTES: u32 = 200;
 const MBUF_DATA_OFFSET: u32 = 56;
 pub use baton_host::PAGE_BYTES;
 
-/// One ring entry.
-const RING_ENTRY: Field = field(0, 32);
+/// One entry of a ring.
+const RECEIVE_ENTRY: Field = field(Pool::ReceiveRing, 0, 32);
+const TRANSMIT_ENTRY: Field = field(Pool::TransmitRing, 0, 32);
 /// First pointer of a hash bucket.
-const BUCKET: Field = field(0, 16);
+const BUCKET: Field = field(Pool::HashBucket, 0, 16);
 
 // `Pool::KernelGlobal`, one slot: hot kernel data by the layer that uses it.
-const GLOBAL_INTERRUPT: Field = field(0, 128);
-const GLOBAL_DRIVER: Field = field(256, 128);
-const GLOBAL_IP: Field = field(512, 128);
-const GLOBAL_TCP: Field = field(768, 128);
-const GLOBAL_SYSCALL: Field = field(1024, 128);
-const GLOBAL_WAIT: Field = field(1280, 64);
-const GLOBAL_PAGES: Field = field(1536, 64);
-const GLOBAL_MBUFS: Field = field(1792, 64);
+const GLOBAL_INTERRUPT: Field = field(Pool::KernelGlobal, 0, 128);
+const GLOBAL_DRIVER: Field = field(Pool::KernelGlobal, 256, 128);
+const GLOBAL_IP: Field = field(Pool::KernelGlobal, 512, 128);
+const GLOBAL_TCP: Field = field(Pool::KernelGlobal, 768, 128);
+const GLOBAL_SYSCALL: Field = field(Pool::KernelGlobal, 1024, 128);
+const GLOBAL_WAIT: Field = field(Pool::KernelGlobal, 1280, 64);
+const GLOBAL_PAGES: Field = field(Pool::KernelGlobal, 1536, 64);
+const GLOBAL_MBUFS: Field = field(Pool::KernelGlobal, 1792, 64);
 
 // An open file from which `sendfile` sends (uipc_syscalls.c): it is held, its vnode is referenced, and the pages of its object are looked
 // up.
 /// `struct file`, 44 bytes: type, count, pointer to the vnode.
-const OPEN_FILE: Field = field(0, 44);
+const OPEN_FILE: Field = field(Pool::File, 0, 44);
 /// `struct vnode`: type, use count, object; the first and the last of its 3 lines.
-const VNODE_HEAD: Field = field(64, 64);
-const VNODE_OBJECT: Field = field(192, 64);
+const VNODE_HEAD: Field = field(Pool::File, 64, 64);
+const VNODE_OBJECT: Field = field(Pool::File, 192, 64);
 /// `struct vm_object`: reference count, paging in progress, size, 2 lines.
-const VM_OBJECT: Field = field(256, 128);
+const VM_OBJECT: Field = field(Pool::File, 256, 128);
 /// A pointer to a file in the descriptor table.
-const DESCRIPTOR: Field = field(0, 4);
+const DESCRIPTOR: Field = field(Pool::Descriptor, 0, 4);
 
 /// `struct vm_page`: queue links, wire count, object.
-const VM_PAGE: Field = field(0, 64);
+const VM_PAGE: Field = field(Pool::VmPage, 0, 64);
 /// `struct vm_page`: the links of its queue.
-const VM_PAGE_LINKS: Field = field(0, 8);
+const VM_PAGE_LINKS: Field = field(Pool::VmPage, 0, 8);
 /// `struct sf_buf`: link, count, page, address.
-const SF_BUF: Field = field(0, 16);
+const SF_BUF: Field = field(Pool::SfBuf, 0, 16);
 /// A page-table entry of the kernel's.
-const PAGE_TABLE_ENTRY: Field = field(0, 4);
+const PAGE_TABLE_ENTRY: Field = field(Pool::PageTable, 0, 4);
 /// Reference count of a cluster (`mclrefcnt`).
-const CLUSTER_REFERENCES: Field = field(0, 1);
+const CLUSTER_REFERENCES: Field = field(Pool::ClusterReferences, 0, 1);
 /// The driver's own state for a ring entry: its mbuf and its DMA map.
-const SOFT_ENTRY: Field = field(0, 8);
+const RECEIVE_SOFT: Field = field(Pool::ReceiveSoft, 0, 8);
+const TRANSMIT_SOFT: Field = field(Pool::TransmitSoft, 0, 8);
 
 /// Pointer of a hash bucket.
-const HASH_POINTER: Field = field(0, 16);
+const HASH_POINTER: Field = field(Pool::DirectoryBucket, 0, 16);
 /// Number of buckets of a directory's hash table.
 const TABLE_BUCKETS: u32 = 1 << 16;
 /// A bucket of the table of pages, a pointer; there are as many buckets as pages in 2 GB (`vm_page_startup`).
-const PAGE_BUCKET: Field = field(0, 4);
+const PAGE_BUCKET: Field = field(Pool::PageBucket, 0, 4);
 const PAGE_BUCKETS: u32 = 1 << 19;
 /// An entry of a directory.
-const DIRECTORY_BLOCK: Field = field(0, 64);
+const DIRECTORY_BLOCK: Field = field(Pool::DirectoryBlock, 0, 64);
 /// Distance, in slots, between the structures of one NIC's directory and those of the next.
 const DIRECTORY_SLOTS: u32 = 1 << 22;
 
@@ -149,12 +152,17 @@ pub const APP_SEND_OFFSET: u32 = 8192;
 /// Size of each of the two halves; longer transfers overwrite the half again.
 pub const APP_HALF_BYTES: u32 = 8192;
 
-fn at<M: Meter>(m: &mut M, layer: Layer, pool: Pool, slot: u32, field: Field, access: Access) {
-    m.touch(layer, pool, slot, field.offset, field.len, access);
+fn at<M: Meter>(m: &mut M, layer: Layer, slot: u32, field: Field, access: Access) {
+    m.touch(layer, field.pool, slot, field.offset, field.len, access);
+}
+
+/// A device reads or writes a part of a structure.
+fn dma<M: Meter>(m: &mut M, slot: u32, field: Field, access: Access) {
+    m.dma(field.pool, slot, field.offset, field.len, access);
 }
 
 fn global<M: Meter>(m: &mut M, layer: Layer, field: Field) {
-    at(m, layer, Pool::KernelGlobal, 0, field, Write);
+    at(m, layer, 0, field, Write);
 }
 
 /// Interrupt entry and dispatch.
@@ -165,21 +173,8 @@ pub fn interrupt<M: Meter>(m: &mut M) {
 
 /// The device writes a ring entry and the driver reads it.
 pub fn ring_read<M: Meter>(m: &mut M, ring_slot: u32) {
-    m.dma(
-        Pool::ReceiveRing,
-        ring_slot,
-        RING_ENTRY.offset,
-        RING_ENTRY.len,
-        Write,
-    );
-    at(
-        m,
-        Layer::Driver,
-        Pool::ReceiveRing,
-        ring_slot,
-        RING_ENTRY,
-        Read,
-    );
+    dma(m, ring_slot, RECEIVE_ENTRY, Write);
+    at(m, Layer::Driver, ring_slot, RECEIVE_ENTRY, Read);
 }
 
 /// The driver takes a packet off the ring, buffer by buffer, and posts a fresh buffer in its place.
@@ -201,18 +196,10 @@ pub fn driver_receive<M: Meter>(
     );
     global(m, Layer::Driver, GLOBAL_DRIVER);
     global(m, Layer::Driver, GLOBAL_MBUFS);
-    at(m, Layer::Driver, Pool::Mbuf, fresh_mbuf, MBUF_HEAD, Write);
-    at(
-        m,
-        Layer::Driver,
-        Pool::ReceiveRing,
-        ring_slot,
-        RING_ENTRY,
-        Write,
-    );
-    let soft = ring_slot;
-    at(m, Layer::Driver, Pool::ReceiveSoft, soft, SOFT_ENTRY, Write);
-    at(m, Layer::Driver, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+    at(m, Layer::Driver, fresh_mbuf, MBUF_HEAD, Write);
+    at(m, Layer::Driver, ring_slot, RECEIVE_ENTRY, Write);
+    at(m, Layer::Driver, ring_slot, RECEIVE_SOFT, Write);
+    at(m, Layer::Driver, mbuf, MBUF_HEAD, Write);
 }
 
 /// The driver takes an event off the ring.
@@ -225,42 +212,19 @@ pub fn driver_event<M: Meter>(m: &mut M) {
 pub fn driver_transmit<M: Meter>(m: &mut M, ring_slots: impl Iterator<Item = u32>, mbuf: u32) {
     m.run(Op::DriverTransmit, 1);
     global(m, Layer::Driver, GLOBAL_DRIVER);
-    at(m, Layer::Driver, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+    at(m, Layer::Driver, mbuf, MBUF_HEAD, Write);
     for slot in ring_slots {
-        at(
-            m,
-            Layer::Driver,
-            Pool::TransmitRing,
-            slot,
-            RING_ENTRY,
-            Write,
-        );
-        at(
-            m,
-            Layer::Driver,
-            Pool::TransmitSoft,
-            slot,
-            SOFT_ENTRY,
-            Write,
-        );
-        let Field { offset, len } = RING_ENTRY;
-        m.dma(Pool::TransmitRing, slot, offset, len, Read);
+        at(m, Layer::Driver, slot, TRANSMIT_ENTRY, Write);
+        at(m, Layer::Driver, slot, TRANSMIT_SOFT, Write);
+        dma(m, slot, TRANSMIT_ENTRY, Read);
     }
-    let Field { offset, len } = MBUF_HEADERS;
-    m.dma(Pool::Mbuf, mbuf, offset, len, Read);
+    dma(m, mbuf, MBUF_HEADERS, Read);
 }
 
 /// The driver puts one command on the ring.
 pub fn driver_command<M: Meter>(m: &mut M, ring_slot: u32) {
     m.run(Op::DriverCommand, 1);
-    at(
-        m,
-        Layer::Driver,
-        Pool::TransmitRing,
-        ring_slot,
-        RING_ENTRY,
-        Write,
-    );
+    at(m, Layer::Driver, ring_slot, TRANSMIT_ENTRY, Write);
 }
 
 /// The driver frees the mbufs of one transmitted packet, one for each ring entry, and drops the references to the data.
@@ -272,7 +236,7 @@ pub(crate) fn driver_complete<M: Meter>(
 ) {
     m.run(Op::DriverComplete, 1);
     for (&mbuf, slot) in mbufs.iter().zip(ring_slots) {
-        at(m, Layer::Driver, Pool::TransmitSoft, slot, SOFT_ENTRY, Read);
+        at(m, Layer::Driver, slot, TRANSMIT_SOFT, Read);
         free_mbuf(m, Layer::Driver, mbuf);
     }
     for &storage in data {
@@ -296,22 +260,22 @@ pub(crate) enum Storage {
 
 /// The reference count of a cluster or sf_buf changes.
 fn count_reference<M: Meter>(m: &mut M, layer: Layer, storage: Storage) {
-    let (pool, slot, field) = match storage {
-        Storage::Cluster(cluster) => (Pool::ClusterReferences, cluster, CLUSTER_REFERENCES),
-        Storage::Page { sf_buf, .. } => (Pool::SfBuf, sf_buf, SF_BUF),
+    let (slot, field) = match storage {
+        Storage::Cluster(cluster) => (cluster, CLUSTER_REFERENCES),
+        Storage::Page { sf_buf, .. } => (sf_buf, SF_BUF),
     };
-    at(m, layer, pool, slot, field, Write);
+    at(m, layer, slot, field, Write);
 }
 
 /// The walk of the send buffer from its head to the data to send (`m_copym`) passes this mbuf.
 pub fn copy_passes<M: Meter>(m: &mut M, mbuf: u32) {
-    at(m, Layer::Tcp, Pool::Mbuf, mbuf, MBUF_HEAD, Read);
+    at(m, Layer::Tcp, mbuf, MBUF_HEAD, Read);
 }
 
 /// `len` bytes of this mbuf of the send buffer are sent. If they are in other memory, the packet refers to that memory and the device reads
 /// it.
 pub(crate) fn copy_of<M: Meter>(m: &mut M, mbuf: u32, storage: Option<Storage>, len: u32) {
-    at(m, Layer::Tcp, Pool::Mbuf, mbuf, MBUF_HEAD, Read);
+    at(m, Layer::Tcp, mbuf, MBUF_HEAD, Read);
     match storage {
         None => {
             let len = len.min(MBUF_DATA_BYTES);
@@ -330,7 +294,7 @@ pub(crate) fn copy_of<M: Meter>(m: &mut M, mbuf: u32, storage: Option<Storage>, 
 
 /// An mbuf returns to its free list.
 pub fn free_mbuf<M: Meter>(m: &mut M, layer: Layer, mbuf: u32) {
-    at(m, layer, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+    at(m, layer, mbuf, MBUF_HEAD, Write);
     global(m, layer, GLOBAL_MBUFS);
 }
 
@@ -341,15 +305,14 @@ pub fn free_cluster<M: Meter>(m: &mut M, layer: Layer, cluster: u32) {
 
 /// A page that sendfile wrapped is unmapped and unwired (`sf_buf_free`).
 pub fn free_page<M: Meter>(m: &mut M, sf_buf: u32, page: u32) {
-    at(m, Layer::Socket, Pool::SfBuf, sf_buf, SF_BUF, Write);
-    let entry = PAGE_TABLE_ENTRY;
-    at(m, Layer::Socket, Pool::PageTable, sf_buf, entry, Write);
-    at(m, Layer::Socket, Pool::VmPage, page, VM_PAGE, Write);
+    at(m, Layer::Socket, sf_buf, SF_BUF, Write);
+    at(m, Layer::Socket, sf_buf, PAGE_TABLE_ENTRY, Write);
+    at(m, Layer::Socket, page, VM_PAGE, Write);
 }
 
 /// A page gets another neighbour in its queue, because the page before or after it is wired or unwired.
 pub fn page_link<M: Meter>(m: &mut M, layer: Layer, page: u32) {
-    at(m, layer, Pool::VmPage, page, VM_PAGE_LINKS, Write);
+    at(m, layer, page, VM_PAGE_LINKS, Write);
 }
 
 /// IP input of a received packet.
@@ -357,33 +320,26 @@ pub fn ip_input<M: Meter>(m: &mut M, packet: (u32, u32)) {
     let (mbuf, cluster) = packet;
     m.run(Op::IpInput, 1);
     global(m, Layer::Ip, GLOBAL_IP);
-    at(m, Layer::Ip, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
-    at(m, Layer::Ip, Pool::Cluster, cluster, PACKET_IP, Read);
+    at(m, Layer::Ip, mbuf, MBUF_HEAD, Write);
+    at(m, Layer::Ip, cluster, PACKET_IP, Read);
 }
 
 /// A connection is looked up by its four-tuple.
 pub fn tcp_lookup<M: Meter>(m: &mut M, cluster: u32, bucket: u32) {
     global(m, Layer::Tcp, GLOBAL_TCP);
-    at(m, Layer::Tcp, Pool::Cluster, cluster, PACKET_TCP, Read);
+    at(m, Layer::Tcp, cluster, PACKET_TCP, Read);
     tcp_bucket(m, bucket);
 }
 
 /// A search starts at a hash bucket.
 pub fn tcp_bucket<M: Meter>(m: &mut M, bucket: u32) {
-    at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Read);
+    at(m, Layer::Tcp, bucket, BUCKET, Read);
 }
 
 /// A search along a hash chain passes another connection (`in_pcblookup_hash` of a kernel with IPv6, such as GENERIC).
 pub fn tcp_compare<M: Meter>(m: &mut M, connection: u32) {
-    at(
-        m,
-        Layer::Tcp,
-        Pool::Connection,
-        connection,
-        PCB_VERSION,
-        Read,
-    );
-    at(m, Layer::Tcp, Pool::Connection, connection, PCB_TUPLE, Read);
+    at(m, Layer::Tcp, connection, PCB_VERSION, Read);
+    at(m, Layer::Tcp, connection, PCB_TUPLE, Read);
 }
 
 /// A callout of a connection, by its index.
@@ -397,76 +353,56 @@ pub(crate) enum Callout {
 /// A connection's callout gets another neighbour.
 pub(crate) fn callout_link<M: Meter>(m: &mut M, connection: u32, callout: Callout) {
     let links = field(
+        Pool::Connection,
         TIMERS.offset + callout as u32 * CALLOUT_BYTES,
         CALLOUT_LINK_BYTES,
     );
-    at(m, Layer::Tcp, Pool::Connection, connection, links, Write);
+    at(m, Layer::Tcp, connection, links, Write);
 }
 
 /// A connection block gets another neighbour in its hash chain.
 pub fn tcp_chain_link<M: Meter>(m: &mut M, connection: u32) {
-    at(
-        m,
-        Layer::Tcp,
-        Pool::Connection,
-        connection,
-        PCB_TUPLE,
-        Write,
-    );
+    at(m, Layer::Tcp, connection, PCB_TUPLE, Write);
 }
 
 /// A connection block gets another neighbour in the list of all blocks and in the list of its port.
 pub fn tcp_list_links<M: Meter>(m: &mut M, connection: u32) {
     // The links of all lists except the port's are next to those of the chain.
     tcp_chain_link(m, connection);
-    at(
-        m,
-        Layer::Tcp,
-        Pool::Connection,
-        connection,
-        PCB_PORT_LINKS,
-        Write,
-    );
+    at(m, Layer::Tcp, connection, PCB_PORT_LINKS, Write);
 }
 
 /// TCP input of one segment, of a connection if there is one.
 pub fn tcp_input<M: Meter>(m: &mut M, connection: Option<u32>) {
     m.run(Op::TcpInput, 1);
     if let Some(slot) = connection {
-        at(m, Layer::Tcp, Pool::Connection, slot, PCB_TUPLE, Read);
-        at(m, Layer::Tcp, Pool::Connection, slot, PCB_HEAD, Read);
-        at(m, Layer::Tcp, Pool::Connection, slot, TCPCB, Write);
-        at(m, Layer::Tcp, Pool::Connection, slot, TIMERS, Write);
+        at(m, Layer::Tcp, slot, PCB_TUPLE, Read);
+        at(m, Layer::Tcp, slot, PCB_HEAD, Read);
+        at(m, Layer::Tcp, slot, TCPCB, Write);
+        at(m, Layer::Tcp, slot, TIMERS, Write);
     }
 }
 
 /// The third packet of a handshake creates a connection; charged instead of the cost of a segment of an existing connection.
 pub fn tcp_open<M: Meter>(m: &mut M, connection: u32, bucket: u32) {
     m.run(Op::TcpOpen, 1);
-    at(
-        m,
-        Layer::Tcp,
-        Pool::Connection,
-        connection,
-        WHOLE_CONNECTION,
-        Write,
-    );
-    at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Write);
+    at(m, Layer::Tcp, connection, WHOLE_CONNECTION, Write);
+    at(m, Layer::Tcp, bucket, BUCKET, Write);
 }
 
 /// TCP's input reads options and state of the connection's socket, and the free space of its receive buffer if data arrives.
 pub fn tcp_input_socket<M: Meter>(m: &mut M, socket: u32, has_data: bool) {
-    at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_HEAD, Read);
+    at(m, Layer::Tcp, socket, SOCKET_HEAD, Read);
     if has_data {
-        at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_RECEIVE, Read);
+        at(m, Layer::Tcp, socket, SOCKET_RECEIVE, Read);
     }
 }
 
 /// TCP's output reads options of the connection's socket, the amount of data to send, and the free space that determines the window.
 pub fn tcp_output_socket<M: Meter>(m: &mut M, socket: u32) {
-    at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_HEAD, Read);
-    at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_SEND, Read);
-    at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_RECEIVE, Read);
+    at(m, Layer::Tcp, socket, SOCKET_HEAD, Read);
+    at(m, Layer::Tcp, socket, SOCKET_SEND, Read);
+    at(m, Layer::Tcp, socket, SOCKET_RECEIVE, Read);
 }
 
 /// A connection ends: the cost of tearing it down, also if its block remains for a while.
@@ -476,17 +412,10 @@ pub fn tcp_close<M: Meter>(m: &mut M) {
 
 /// A connection block is freed.
 pub fn tcp_free<M: Meter>(m: &mut M, connection: u32, bucket: u32) {
-    at(
-        m,
-        Layer::Tcp,
-        Pool::Connection,
-        connection,
-        PCB_TUPLE,
-        Write,
-    );
-    at(m, Layer::Tcp, Pool::Connection, connection, PCB_HEAD, Write);
-    at(m, Layer::Tcp, Pool::Connection, connection, TIMERS, Write);
-    at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Write);
+    at(m, Layer::Tcp, connection, PCB_TUPLE, Write);
+    at(m, Layer::Tcp, connection, PCB_HEAD, Write);
+    at(m, Layer::Tcp, connection, TIMERS, Write);
+    at(m, Layer::Tcp, bucket, BUCKET, Write);
 }
 
 /// Timers of `count` connections ran. Segments that they send are charged as output.
@@ -499,128 +428,100 @@ pub fn tcp_timers<M: Meter>(m: &mut M, count: u32) {
 pub fn tcp_output<M: Meter>(m: &mut M, connection: Option<u32>, mbufs: &[u32]) {
     m.run(Op::TcpOutput, 1);
     if let Some(slot) = connection {
-        at(m, Layer::Tcp, Pool::Connection, slot, PCB_HEAD, Read);
-        at(m, Layer::Tcp, Pool::Connection, slot, TCPCB_SEND, Write);
-        at(m, Layer::Tcp, Pool::Connection, slot, TIMERS, Write);
+        at(m, Layer::Tcp, slot, PCB_HEAD, Read);
+        at(m, Layer::Tcp, slot, TCPCB_SEND, Write);
+        at(m, Layer::Tcp, slot, TIMERS, Write);
     }
     global(m, Layer::Tcp, GLOBAL_MBUFS);
     for &mbuf in mbufs {
-        at(m, Layer::Tcp, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+        at(m, Layer::Tcp, mbuf, MBUF_HEAD, Write);
     }
-    at(m, Layer::Tcp, Pool::Mbuf, mbufs[0], MBUF_HEADERS, Write);
+    at(m, Layer::Tcp, mbufs[0], MBUF_HEADERS, Write);
 }
 
 /// IP output of one packet along its connection's cached route.
 pub fn ip_output<M: Meter>(m: &mut M, connection: Option<u32>, mbuf: u32) {
     m.run(Op::IpOutput, 1);
     if let Some(slot) = connection {
-        at(m, Layer::Ip, Pool::Connection, slot, PCB_ROUTE, Read);
+        at(m, Layer::Ip, slot, PCB_ROUTE, Read);
     }
     global(m, Layer::Ip, GLOBAL_IP);
-    at(m, Layer::Ip, Pool::Mbuf, mbuf, MBUF_HEADERS, Write);
+    at(m, Layer::Ip, mbuf, MBUF_HEADERS, Write);
 }
 
 /// After a read, TCP checks whether the window has opened enough for a window update.
 pub fn tcp_window<M: Meter>(m: &mut M, connection: u32) {
-    at(m, Layer::Tcp, Pool::Connection, connection, PCB_HEAD, Read);
-    at(
-        m,
-        Layer::Tcp,
-        Pool::Connection,
-        connection,
-        TCPCB_WINDOW,
-        Write,
-    );
+    at(m, Layer::Tcp, connection, PCB_HEAD, Read);
+    at(m, Layer::Tcp, connection, TCPCB_WINDOW, Write);
 }
 
 /// A socket request of an offloaded connection becomes a command.
 pub fn bypass_request<M: Meter>(m: &mut M, handle: u32) {
     m.run(Op::BypassRequest, 1);
-    at(m, Layer::Bypass, Pool::Bypass, handle, BYPASS, Write);
+    at(m, Layer::Bypass, handle, BYPASS, Write);
 }
 
 /// An event of the NIC becomes a socket operation.
 pub fn bypass_event<M: Meter>(m: &mut M, handle: u32) {
     m.run(Op::BypassEvent, 1);
-    at(m, Layer::Bypass, Pool::Bypass, handle, BYPASS, Write);
+    at(m, Layer::Bypass, handle, BYPASS, Write);
 }
 
 /// A connection's state is packed and its protocol is switched to the bypass.
 pub fn hand_off<M: Meter>(m: &mut M, connection: u32, socket: u32, handle: u32, bucket: u32) {
     m.run(Op::HandoffOut, 1);
-    at(
-        m,
-        Layer::Handoff,
-        Pool::Connection,
-        connection,
-        WHOLE_CONNECTION,
-        Read,
-    );
-    at(m, Layer::Handoff, Pool::HashBucket, bucket, BUCKET, Write);
-    at(m, Layer::Handoff, Pool::Bypass, handle, WHOLE_BYPASS, Write);
-    at(m, Layer::Handoff, Pool::Socket, socket, SOCKET_HEAD, Write);
+    at(m, Layer::Handoff, connection, WHOLE_CONNECTION, Read);
+    at(m, Layer::Handoff, bucket, BUCKET, Write);
+    at(m, Layer::Handoff, handle, WHOLE_BYPASS, Write);
+    at(m, Layer::Handoff, socket, SOCKET_HEAD, Write);
 }
 
 /// A connection's state is unpacked and its protocol is switched to TCP.
 pub fn hand_back<M: Meter>(m: &mut M, connection: u32, socket: u32, handle: u32, bucket: u32) {
     m.run(Op::HandoffBack, 1);
-    at(m, Layer::Handoff, Pool::Bypass, handle, BYPASS, Read);
-    at(
-        m,
-        Layer::Handoff,
-        Pool::Connection,
-        connection,
-        WHOLE_CONNECTION,
-        Write,
-    );
-    at(m, Layer::Handoff, Pool::HashBucket, bucket, BUCKET, Write);
-    at(m, Layer::Handoff, Pool::Socket, socket, SOCKET_HEAD, Write);
+    at(m, Layer::Handoff, handle, BYPASS, Read);
+    at(m, Layer::Handoff, connection, WHOLE_CONNECTION, Write);
+    at(m, Layer::Handoff, bucket, BUCKET, Write);
+    at(m, Layer::Handoff, socket, SOCKET_HEAD, Write);
 }
 
 /// A socket is created for a new connection and put into the listener's queue.
 pub fn socket_create<M: Meter>(m: &mut M, socket: u32) {
     m.run(Op::SocketCreate, 1);
-    at(m, Layer::Socket, Pool::Socket, socket, WHOLE_SOCKET, Write);
+    at(m, Layer::Socket, socket, WHOLE_SOCKET, Write);
 }
 
 /// A socket is freed.
 pub fn socket_free<M: Meter>(m: &mut M, socket: u32) {
     m.run(Op::SocketCreate, 1);
-    at(m, Layer::Socket, Pool::Socket, socket, SOCKET_HEAD, Write);
+    at(m, Layer::Socket, socket, SOCKET_HEAD, Write);
 }
 
 /// A buffer is appended to the receive buffer.
 pub fn receive_append<M: Meter>(m: &mut M, socket: u32, mbuf: u32) {
     m.run(Op::SocketBuffer, 1);
-    at(m, Layer::Socket, Pool::Socket, socket, SOCKET_HEAD, Read);
-    at(
-        m,
-        Layer::Socket,
-        Pool::Socket,
-        socket,
-        SOCKET_RECEIVE,
-        Write,
-    );
-    at(m, Layer::Socket, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+    at(m, Layer::Socket, socket, SOCKET_HEAD, Read);
+    at(m, Layer::Socket, socket, SOCKET_RECEIVE, Write);
+    at(m, Layer::Socket, mbuf, MBUF_HEAD, Write);
 }
 
 /// Buffers are appended to the send buffer.
 pub fn send_append<M: Meter>(m: &mut M, socket: u32) {
     m.run(Op::SocketBuffer, 1);
-    at(m, Layer::Socket, Pool::Socket, socket, SOCKET_SEND, Write);
+    at(m, Layer::Socket, socket, SOCKET_SEND, Write);
 }
 
 /// Acknowledged bytes are dropped from the send buffer; the buffers that held the bytes are freed one by one.
 pub fn send_drop<M: Meter>(m: &mut M, socket: u32) {
     m.run(Op::SocketBuffer, 1);
-    at(m, Layer::Socket, Pool::Socket, socket, SOCKET_SEND, Write);
+    at(m, Layer::Socket, socket, SOCKET_SEND, Write);
 }
 
 /// The owner of a socket is woken up: its knote becomes active.
 pub fn wakeup<M: Meter>(m: &mut M, socket: u32) {
     m.run(Op::SocketWakeup, 1);
-    at(m, Layer::Socket, Pool::Socket, socket, SOCKET_HEAD, Read);
-    at(m, Layer::Socket, Pool::Socket, socket, SOCKET_KNOTE, Write);
+    at(m, Layer::Socket, socket, SOCKET_HEAD, Read);
+    at(m, Layer::Socket, socket, SOCKET_KNOTE, Write);
 }
 
 /// Enters the kernel for a system call about `socket`.
@@ -629,25 +530,18 @@ pub fn syscall<M: Meter>(m: &mut M, body: Op, socket: Option<u32>) {
     m.run(body, 1);
     global(m, Layer::Syscall, GLOBAL_SYSCALL);
     if let Some(slot) = socket {
-        at(m, Layer::Syscall, Pool::Descriptor, slot, DESCRIPTOR, Read);
-        at(m, Layer::Syscall, Pool::Socket, slot, SOCKET_FILE, Read);
-        at(m, Layer::Syscall, Pool::Socket, slot, SOCKET_HEAD, Read);
+        at(m, Layer::Syscall, slot, DESCRIPTOR, Read);
+        at(m, Layer::Syscall, slot, SOCKET_FILE, Read);
+        at(m, Layer::Syscall, slot, SOCKET_HEAD, Read);
     }
 }
 
 /// accept allocates a descriptor for a socket.
 pub fn accept<M: Meter>(m: &mut M, socket: u32) {
-    at(
-        m,
-        Layer::Syscall,
-        Pool::Descriptor,
-        socket,
-        DESCRIPTOR,
-        Write,
-    );
-    at(m, Layer::Syscall, Pool::Socket, socket, SOCKET_FILE, Write);
-    at(m, Layer::Syscall, Pool::Socket, socket, SOCKET_KNOTE, Write);
-    at(m, Layer::Syscall, Pool::Socket, socket, SOCKET_HEAD, Write);
+    at(m, Layer::Syscall, socket, DESCRIPTOR, Write);
+    at(m, Layer::Syscall, socket, SOCKET_FILE, Write);
+    at(m, Layer::Syscall, socket, SOCKET_KNOTE, Write);
+    at(m, Layer::Syscall, socket, SOCKET_HEAD, Write);
 }
 
 /// A wait starts.
@@ -662,8 +556,8 @@ pub fn wait<M: Meter>(m: &mut M) {
 pub fn wait_event<M: Meter>(m: &mut M, socket: Option<u32>) {
     m.run(Op::SyscallWaitEvent, 1);
     if let Some(slot) = socket {
-        at(m, Layer::Syscall, Pool::Socket, slot, SOCKET_KNOTE, Write);
-        at(m, Layer::Syscall, Pool::Socket, slot, SOCKET_RECEIVE, Read);
+        at(m, Layer::Syscall, slot, SOCKET_KNOTE, Write);
+        at(m, Layer::Syscall, slot, SOCKET_RECEIVE, Read);
     }
 }
 
@@ -691,14 +585,7 @@ pub fn copy_out<M: Meter>(m: &mut M, socket: u32, cluster: u32, offset: u32, len
 /// Bytes are removed from the receive buffer.
 pub fn receive_drop<M: Meter>(m: &mut M, socket: u32) {
     m.run(Op::SocketBuffer, 1);
-    at(
-        m,
-        Layer::Socket,
-        Pool::Socket,
-        socket,
-        SOCKET_RECEIVE,
-        Write,
-    );
+    at(m, Layer::Socket, socket, SOCKET_RECEIVE, Write);
 }
 
 /// `len` bytes at offset `from` of the application's send half are copied into a fresh mbuf, or into its cluster.
@@ -720,7 +607,7 @@ pub fn copy_in<M: Meter>(
         Read,
     );
     global(m, Layer::Syscall, GLOBAL_MBUFS);
-    at(m, Layer::Syscall, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+    at(m, Layer::Syscall, mbuf, MBUF_HEAD, Write);
     match cluster {
         Some(cluster) => m.touch(Layer::Syscall, Pool::Cluster, cluster, 0, len, Write),
         None => m.touch(
@@ -742,7 +629,7 @@ pub fn file_lookup<M: Meter>(m: &mut M, file: u32) {
         (VNODE_OBJECT, Read),
         (VM_OBJECT, Write),
     ] {
-        at(m, Layer::Syscall, Pool::File, file, part, access);
+        at(m, Layer::Syscall, file, part, access);
     }
 }
 
@@ -750,11 +637,10 @@ pub fn file_lookup<M: Meter>(m: &mut M, file: u32) {
 pub fn file_page<M: Meter>(m: &mut M, (mbuf, sf_buf): (u32, u32), page: u32) {
     m.run(Op::SyscallSendfilePage, 1);
     global(m, Layer::Syscall, GLOBAL_PAGES);
-    at(m, Layer::Syscall, Pool::VmPage, page, VM_PAGE, Write);
-    at(m, Layer::Syscall, Pool::SfBuf, sf_buf, SF_BUF, Write);
-    let entry = PAGE_TABLE_ENTRY;
-    at(m, Layer::Syscall, Pool::PageTable, sf_buf, entry, Write);
-    at(m, Layer::Syscall, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+    at(m, Layer::Syscall, page, VM_PAGE, Write);
+    at(m, Layer::Syscall, sf_buf, SF_BUF, Write);
+    at(m, Layer::Syscall, sf_buf, PAGE_TABLE_ENTRY, Write);
+    at(m, Layer::Syscall, mbuf, MBUF_HEAD, Write);
 }
 
 /// The device reads content of a file from its pages. No processor has touched these pages. Their location matters only to main memory, so
@@ -776,14 +662,7 @@ pub fn file_read_by_dma<M: Meter>(m: &mut M, file: FileId, offset: u64, len: u32
 /// sendfile finds a page by its file and number (`vm_page_lookup`); consecutive pages are in consecutive buckets.
 pub fn page_bucket<M: Meter>(m: &mut M, file: u32, number: u32) {
     let bucket = file.wrapping_mul(0x9e37_79b1).wrapping_add(number) % PAGE_BUCKETS;
-    at(
-        m,
-        Layer::Syscall,
-        Pool::PageBucket,
-        bucket,
-        PAGE_BUCKET,
-        Read,
-    );
+    at(m, Layer::Syscall, bucket, PAGE_BUCKET, Read);
 }
 
 /// A page is looked up in the file cache.
@@ -814,7 +693,6 @@ fn directory_block<M: Meter>(m: &mut M, nic: NicId, slot: u32) {
     at(
         m,
         Layer::Driver,
-        Pool::DirectoryBlock,
         directory_slot(nic, slot),
         DIRECTORY_BLOCK,
         Write,
@@ -828,7 +706,6 @@ pub fn directory_lookup<M: Meter>(m: &mut M, nic: NicId, name: u32, slot: Option
     at(
         m,
         Layer::Driver,
-        Pool::DirectoryBucket,
         directory_slot(nic, bucket),
         HASH_POINTER,
         Read,
