@@ -8,10 +8,10 @@
 mod calls;
 mod memory;
 mod preload;
-mod refused;
 mod time;
 mod transfer;
 
+use crate::errno::Errno;
 use crate::flags::Settings;
 use crate::instance::Instance;
 use crate::world::World;
@@ -20,78 +20,94 @@ use libc::{
     off64_t, pollfd, size_t, sockaddr, socklen_t, ssize_t, timeval, useconds_t,
 };
 use std::ffi::CStr;
+use std::mem::offset_of;
 use std::sync::Arc;
 
 type Data = *mut c_void;
 
-/// The table of functions for a tool. Its layout is that of the tool's `struct packetdrill_interface`.
-///
-/// `fcntl` and `ioctl` are variadic in C. Here they take a single further argument, since no request has more; in the System V
-/// and AAPCS64 calling conventions of Linux a variadic call passes it in the same place.
-#[repr(C)]
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug)]
-pub struct Interface {
-    pub userdata: Data,
-    pub free: unsafe extern "C" fn(Data),
-    pub socket: unsafe extern "C" fn(Data, c_int, c_int, c_int) -> c_int,
-    pub bind: unsafe extern "C" fn(Data, c_int, *const sockaddr, socklen_t) -> c_int,
-    pub listen: unsafe extern "C" fn(Data, c_int, c_int) -> c_int,
-    pub accept: unsafe extern "C" fn(Data, c_int, *mut sockaddr, *mut socklen_t) -> c_int,
-    pub connect: unsafe extern "C" fn(Data, c_int, *const sockaddr, socklen_t) -> c_int,
-    pub read: unsafe extern "C" fn(Data, c_int, *mut c_void, size_t) -> ssize_t,
-    pub readv: unsafe extern "C" fn(Data, c_int, *const iovec, c_int) -> ssize_t,
-    pub recv: unsafe extern "C" fn(Data, c_int, *mut c_void, size_t, c_int) -> ssize_t,
-    pub recvfrom: unsafe extern "C" fn(
-        Data,
-        c_int,
-        *mut c_void,
-        size_t,
-        c_int,
-        *mut sockaddr,
-        *mut socklen_t,
-    ) -> ssize_t,
-    pub recvmsg: unsafe extern "C" fn(Data, c_int, *mut msghdr, c_int) -> ssize_t,
-    pub write: unsafe extern "C" fn(Data, c_int, *const c_void, size_t) -> ssize_t,
-    pub writev: unsafe extern "C" fn(Data, c_int, *const iovec, c_int) -> ssize_t,
-    pub send: unsafe extern "C" fn(Data, c_int, *const c_void, size_t, c_int) -> ssize_t,
-    pub sendto: unsafe extern "C" fn(
-        Data,
-        c_int,
-        *const c_void,
-        size_t,
-        c_int,
-        *const sockaddr,
-        socklen_t,
-    ) -> ssize_t,
-    pub sendmsg: unsafe extern "C" fn(Data, c_int, *const msghdr, c_int) -> ssize_t,
-    pub fcntl: unsafe extern "C" fn(Data, c_int, c_int, usize) -> c_int,
-    pub ioctl: unsafe extern "C" fn(Data, c_int, c_ulong, usize) -> c_int,
-    pub close: unsafe extern "C" fn(Data, c_int) -> c_int,
-    pub shutdown: unsafe extern "C" fn(Data, c_int, c_int) -> c_int,
-    pub getsockopt:
-        unsafe extern "C" fn(Data, c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int,
-    pub setsockopt:
-        unsafe extern "C" fn(Data, c_int, c_int, c_int, *const c_void, socklen_t) -> c_int,
-    pub poll: unsafe extern "C" fn(Data, *mut pollfd, nfds_t, c_int) -> c_int,
-    pub netdev_send: unsafe extern "C" fn(Data, *const c_void, size_t) -> c_int,
-    pub netdev_receive:
-        unsafe extern "C" fn(Data, *mut c_void, *mut size_t, *mut c_longlong) -> c_int,
-    pub usleep: unsafe extern "C" fn(Data, useconds_t) -> c_int,
-    pub gettimeofday: unsafe extern "C" fn(Data, *mut timeval, *mut c_void) -> c_int,
-    pub epoll_create: unsafe extern "C" fn(Data, c_int) -> c_int,
-    pub epoll_ctl: unsafe extern "C" fn(Data, c_int, c_int, c_int, *mut epoll_event) -> c_int,
-    pub epoll_wait: unsafe extern "C" fn(Data, c_int, *mut epoll_event, c_int, c_int) -> c_int,
-    pub pipe: unsafe extern "C" fn(Data, *mut c_int) -> c_int,
-    pub splice: unsafe extern "C" fn(
-        Data,
-        c_int,
-        *mut off64_t,
-        c_int,
-        *mut off64_t,
-        size_t,
-        c_uint,
-    ) -> ssize_t,
+/// Declares the table and fills it: with the functions of an instance, and with functions that fail.
+macro_rules! interface {
+    ($($name:ident($($argument:ty),*) -> $result:ty = $module:ident;)*) => {
+        /// The table of functions for a tool. Its layout is that of the tool's `struct packetdrill_interface`.
+        ///
+        /// `fcntl` and `ioctl` are variadic in C. Here they take a single further argument, since no request has more; in the System V
+        /// and AAPCS64 calling conventions of Linux a variadic call passes it in the same place.
+        #[repr(C)]
+        #[allow(missing_docs)]
+        #[derive(Clone, Copy, Debug)]
+        pub struct Interface {
+            pub userdata: Data,
+            pub free: unsafe extern "C" fn(Data),
+            $(pub $name: unsafe extern "C" fn(Data $(, $argument)*) -> $result,)*
+        }
+
+        impl Interface {
+            /// All entries, each with its offset in bytes.
+            pub const ENTRIES: &[(&str, usize)] = &[
+                ("userdata", offset_of!(Interface, userdata)),
+                ("free", offset_of!(Interface, free)),
+                $((stringify!($name), offset_of!(Interface, $name)),)*
+            ];
+
+            /// The functions of an instance.
+            fn of(userdata: Data) -> Self {
+                Self {
+                    userdata,
+                    free,
+                    $($name: $module::$name,)*
+                }
+            }
+
+            /// Functions of an instance whose set-up failed: each returns an error, so that a tool may call them safely.
+            fn refusing() -> Self {
+                extern "C" fn free(_: Data) {}
+                $(
+                    extern "C" fn $name(_: Data $(, _: $argument)*) -> $result {
+                        memory::report(Err(Errno(libc::ENODEV)))
+                    }
+                )*
+                Self {
+                    userdata: std::ptr::null_mut(),
+                    free,
+                    $($name,)*
+                }
+            }
+        }
+    };
+}
+
+interface! {
+    socket(c_int, c_int, c_int) -> c_int = calls;
+    bind(c_int, *const sockaddr, socklen_t) -> c_int = calls;
+    listen(c_int, c_int) -> c_int = calls;
+    accept(c_int, *mut sockaddr, *mut socklen_t) -> c_int = calls;
+    connect(c_int, *const sockaddr, socklen_t) -> c_int = calls;
+    read(c_int, *mut c_void, size_t) -> ssize_t = transfer;
+    readv(c_int, *const iovec, c_int) -> ssize_t = transfer;
+    recv(c_int, *mut c_void, size_t, c_int) -> ssize_t = transfer;
+    recvfrom(c_int, *mut c_void, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t = transfer;
+    recvmsg(c_int, *mut msghdr, c_int) -> ssize_t = transfer;
+    write(c_int, *const c_void, size_t) -> ssize_t = transfer;
+    writev(c_int, *const iovec, c_int) -> ssize_t = transfer;
+    send(c_int, *const c_void, size_t, c_int) -> ssize_t = transfer;
+    sendto(c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t = transfer;
+    sendmsg(c_int, *const msghdr, c_int) -> ssize_t = transfer;
+    fcntl(c_int, c_int, usize) -> c_int = calls;
+    ioctl(c_int, c_ulong, usize) -> c_int = calls;
+    close(c_int) -> c_int = calls;
+    shutdown(c_int, c_int) -> c_int = calls;
+    getsockopt(c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int = calls;
+    setsockopt(c_int, c_int, c_int, *const c_void, socklen_t) -> c_int = calls;
+    poll(*mut pollfd, nfds_t, c_int) -> c_int = calls;
+    netdev_send(*const c_void, size_t) -> c_int = time;
+    netdev_receive(*mut c_void, *mut size_t, *mut c_longlong) -> c_int = time;
+    usleep(useconds_t) -> c_int = time;
+    gettimeofday(*mut timeval, *mut c_void) -> c_int = time;
+    epoll_create(c_int) -> c_int = calls;
+    epoll_ctl(c_int, c_int, c_int, *mut epoll_event) -> c_int = calls;
+    epoll_wait(c_int, *mut epoll_event, c_int, c_int) -> c_int = calls;
+    pipe(*mut c_int) -> c_int = calls;
+    splice(c_int, *mut off64_t, c_int, *mut off64_t, size_t, c_uint) -> ssize_t = transfer;
 }
 
 /// Creates an instance with these flags (`key=value,key=value`; null or empty for the defaults) and fills `out` with it and
@@ -116,14 +132,14 @@ pub unsafe extern "C" fn packetdrill_interface_init(
         Err(error) => {
             eprintln!("baton_packetdrill: flags: {error}");
             // SAFETY: `out` may be written by this function's contract.
-            unsafe { out.write(refused::table()) };
+            unsafe { out.write(Interface::refusing()) };
             return -1;
         }
     };
     let instance = Arc::new(Instance::new(World::new(settings)));
     preload::register(&instance);
     // SAFETY: `out` may be written by this function's contract.
-    unsafe { out.write(table(Arc::into_raw(instance).cast_mut().cast())) };
+    unsafe { out.write(Interface::of(Arc::into_raw(instance).cast_mut().cast())) };
     0
 }
 
@@ -134,42 +150,4 @@ pub unsafe extern "C" fn packetdrill_interface_init(
 unsafe extern "C" fn free(data: Data) {
     // SAFETY: it came from `Arc::into_raw` of this type, once.
     drop(unsafe { Arc::from_raw(data.cast_const().cast::<Instance>()) });
-}
-
-fn table(userdata: Data) -> Interface {
-    Interface {
-        userdata,
-        free,
-        socket: calls::socket,
-        bind: calls::bind,
-        listen: calls::listen,
-        accept: calls::accept,
-        connect: calls::connect,
-        read: transfer::read,
-        readv: transfer::readv,
-        recv: transfer::recv,
-        recvfrom: transfer::recvfrom,
-        recvmsg: transfer::recvmsg,
-        write: transfer::write,
-        writev: transfer::writev,
-        send: transfer::send,
-        sendto: transfer::sendto,
-        sendmsg: transfer::sendmsg,
-        fcntl: calls::fcntl,
-        ioctl: calls::ioctl,
-        close: calls::close,
-        shutdown: calls::shutdown,
-        getsockopt: calls::getsockopt,
-        setsockopt: calls::setsockopt,
-        poll: calls::poll,
-        netdev_send: time::netdev_send,
-        netdev_receive: time::netdev_receive,
-        usleep: time::usleep,
-        gettimeofday: time::gettimeofday,
-        epoll_create: calls::epoll_create,
-        epoll_ctl: calls::epoll_ctl,
-        epoll_wait: calls::epoll_wait,
-        pipe: calls::pipe,
-        splice: transfer::splice,
-    }
 }

@@ -164,182 +164,80 @@ const MILLISECONDS: &str = "milliseconds";
 const BYTES: &str = "bytes";
 const FAST_OPEN_KEY: &str = "four groups of hexadecimal digits as in tcp_fastopen_key";
 
+/// Lists keys, each with its values, the setting that it changes, and the function that reads a value; and keys that need a function of their own.
+macro_rules! keys {
+    (
+        $($name:literal, $values:expr => $($field:ident).+ = $read:expr;)+
+        $(and $other:literal, $others:expr => $set:ident;)*
+    ) => {
+        &[
+            $(key($name, $values, |s, v| put(&mut s.$($field).+, ($read)(v))),)+
+            $(key($other, $others, $set),)*
+        ]
+    };
+}
+
 /// Every key, its values, and the setting that it changes.
-const KEYS: &[Key] = &[
-    key("congestion", "cubic, reno, dctcp or bbr", |s, v| {
-        put(&mut s.congestion, congestion_named(v))
-    }),
-    key("initial_window", "segments", |s, v| {
-        put(&mut s.tcp.initial_window_segments, number(v))
-    }),
-    key("mtu", BYTES, |s, v| put(&mut s.mtu, packet_size(v))),
-    key("route_mtu", BYTES, |s, v| {
-        put(&mut s.route_mtu, packet_size(v).map(Some))
-    }),
-    key("rcvbuf", BYTES, |s, v| {
-        put(&mut s.receive_buffer, buffer(v))
-    }),
-    key("rcvbuf_max", BYTES, |s, v| {
-        put(&mut s.receive_buffer_max, buffer(v))
-    }),
-    key("sndbuf", BYTES, |s, v| put(&mut s.send_buffer, buffer(v))),
-    key("sndbuf_max", BYTES, |s, v| {
-        put(&mut s.send_buffer_max, buffer(v))
-    }),
-    key("window_scaling", ON_OFF, |s, v| {
-        put(&mut s.tcp.window_scaling, switch(v))
-    }),
-    key("sack", ON_OFF, |s, v| put(&mut s.tcp.sack, switch(v))),
-    key("timestamps", ON_OFF, |s, v| {
-        put(&mut s.tcp.timestamps, switch(v))
-    }),
-    key("dsack", ON_OFF, |s, v| {
-        put(&mut s.tcp.duplicate_sack, switch(v))
-    }),
-    key("rack_tlp", ON_OFF, |s, v| {
-        put(&mut s.tcp.rack_tlp, switch(v))
-    }),
-    key("prr", ON_OFF, |s, v| {
-        put(&mut s.tcp.rate_reduction, switch(v))
-    }),
-    key("frto", ON_OFF, |s, v| {
-        put(&mut s.tcp.forward_rto, switch(v))
-    }),
-    key("undo", ON_OFF, |s, v| put(&mut s.tcp.undo, switch(v))),
-    key("hystart", "on, off or rfc9406", |s, v| {
-        s.tcp.linux.hystart = v != "rfc9406";
-        put(&mut s.tcp.hystart, rule(v, "rfc9406"))
-    }),
-    key("limited_transmit", ON_OFF, |s, v| {
-        put(&mut s.tcp.limited_transmit, switch(v))
-    }),
-    key("slow_start_after_idle", ON_OFF, |s, v| {
-        put(&mut s.tcp.slow_start_after_idle, switch(v))
-    }),
-    key(
-        "ecn",
-        "0 (off), 1 (request and accept) or 2 (accept)",
-        |s, v| put(&mut s.tcp.ecn, ecn(v)),
-    ),
-    key("syn_retries", NUMBER, |s, v| {
-        put(&mut s.tcp.syn_retries, number(v))
-    }),
-    key("syn_linear_timeouts", NUMBER, |s, v| {
-        put(&mut s.tcp.syn_linear_timeouts, number(v))
-    }),
-    key("synack_retries", NUMBER, |s, v| {
-        put(&mut s.tcp.syn_ack_retries, number(v))
-    }),
-    key("data_retries", NUMBER, |s, v| {
-        put(&mut s.tcp.data_retries, number(v))
-    }),
-    key("rto_initial_ms", MILLISECONDS, |s, v| {
-        put(&mut s.tcp.rto_initial_ms, number(v))
-    }),
-    key("rto_min_ms", MILLISECONDS, |s, v| {
-        put(&mut s.tcp.rto_min_ms, number(v))
-    }),
-    key("rto_max_ms", MILLISECONDS, |s, v| {
-        put(&mut s.tcp.rto_max_ms, number(v))
-    }),
-    key("delayed_ack_ms", MILLISECONDS, |s, v| {
-        put(&mut s.tcp.delayed_ack_ms, number(v))
-    }),
-    key("quick_acks", "segments", |s, v| {
-        put(&mut s.tcp.quick_acks, number(v))
-    }),
-    key("fin_timeout_ms", MILLISECONDS, |s, v| {
-        put(&mut s.tcp.fin_wait_2_ms, number(v))
-    }),
-    key("msl_ms", MILLISECONDS, |s, v| {
-        put(&mut s.tcp.msl_ms, number(v))
-    }),
-    key("notsent_lowat", BYTES, |s, v| {
-        put(&mut s.tcp.not_sent_low_water, number(v))
-    }),
-    key("challenge_ack_limit", "per second, 0 for none", |s, v| {
-        put(&mut s.tcp.challenge_acks_per_second, number(v))
-    }),
-    key("invalid_ratelimit_ms", MILLISECONDS, |s, v| {
-        put(&mut s.tcp.ack_rate_limit_ms, number(v))
-    }),
-    key("path_mtu_discovery", ON_OFF, |s, v| {
-        put(&mut s.tcp.path_mtu_discovery, switch(v))
-    }),
-    key(
-        "mtu_probing",
-        "0 (off), 1 (after a black hole) or 2 (always)",
-        |s, v| put(&mut s.tcp.mtu_probing.when, probing(v)),
-    ),
-    key("base_mss", BYTES, |s, v| {
-        put(&mut s.tcp.mtu_probing.base_mss, number(v))
-    }),
-    key("mtu_probe_floor", BYTES, |s, v| {
-        put(&mut s.tcp.mtu_probing.floor_mss, number(v))
-    }),
-    key("probe_interval_s", "seconds", |s, v| {
-        put(&mut s.tcp.mtu_probing.interval_s, number(v))
-    }),
-    key("probe_threshold", BYTES, |s, v| {
-        put(&mut s.tcp.mtu_probing.threshold, number(v))
-    }),
-    key("keepalive_time_s", "seconds", |s, v| {
-        put(&mut s.keepalive.idle_ms, seconds(v))
-    }),
-    key("keepalive_intvl_s", "seconds", |s, v| {
-        put(&mut s.keepalive.interval_ms, seconds(v))
-    }),
-    key("keepalive_probes", NUMBER, |s, v| {
-        put(&mut s.keepalive.probes, number(v))
-    }),
-    key("gso", "on, off or device", |s, v| put(&mut s.gso, gso(v))),
-    key("min_tso_segs", "segments", |s, v| {
-        put(
-            &mut s.min_tso_segs,
-            number(v).filter(|&segments| segments > 0),
-        )
-    }),
-    key("somaxconn", NUMBER, |s, v| put(&mut s.somaxconn, number(v))),
-    key("local4", "an IPv4 address", |s, v| {
-        put(&mut s.local4, number(v))
-    }),
-    key("local6", "an IPv6 address", |s, v| {
-        put(&mut s.local6, number(v))
-    }),
-    key(
-        "fastopen",
-        "a number as in the sysctl tcp_fastopen",
-        |s, v| put(&mut s.fast_open, fast_open_bits(v)),
-    ),
-    key("fastopen_key", FAST_OPEN_KEY, |s, v| {
-        put(&mut s.fast_open_key, fast_open_key(v).map(Some))
-    }),
-    key("fastopen_previous_key", FAST_OPEN_KEY, |s, v| {
-        put(&mut s.fast_open_previous_key, fast_open_key(v).map(Some))
-    }),
-    key("tcp_metrics", "flush", |s, v| {
-        put(&mut s.flush_metrics, (v == "flush").then_some(true))
-    }),
-    key("queue", "takes or refuses", |s, v| {
-        put(&mut s.queue_refuses, one_of(v, "refuses", "takes"))
-    }),
-    key("qdisc", "fq or pfifo", |s, v| {
-        put(&mut s.tcp.linux.paces, one_of(v, "fq", "pfifo"))
-    }),
-    key("gro", BYTES, |s, v| {
-        put(
-            &mut s.merged_segment,
-            number(v).filter(|&len| len > 0).map(Some),
-        )
-    }),
-    key("counters", "a file's path", |s, v| {
-        put(&mut s.counters, Some(Some(v.into())))
-    }),
-    key("changes", "a file's path", |s, v| {
-        put(&mut s.changes, Some(Some(v.into())))
-    }),
-    key("seed", NUMBER, |s, v| put(&mut s.seed, number(v))),
-];
+const KEYS: &[Key] = keys! {
+    "congestion", "cubic, reno, dctcp or bbr" => congestion = congestion_named;
+    "initial_window", "segments" => tcp.initial_window_segments = number;
+    "mtu", BYTES => mtu = packet_size;
+    "route_mtu", BYTES => route_mtu = |v: &str| packet_size(v).map(Some);
+    "rcvbuf", BYTES => receive_buffer = buffer;
+    "rcvbuf_max", BYTES => receive_buffer_max = buffer;
+    "sndbuf", BYTES => send_buffer = buffer;
+    "sndbuf_max", BYTES => send_buffer_max = buffer;
+    "window_scaling", ON_OFF => tcp.window_scaling = switch;
+    "sack", ON_OFF => tcp.sack = switch;
+    "timestamps", ON_OFF => tcp.timestamps = switch;
+    "dsack", ON_OFF => tcp.duplicate_sack = switch;
+    "rack_tlp", ON_OFF => tcp.rack_tlp = switch;
+    "prr", ON_OFF => tcp.rate_reduction = switch;
+    "frto", ON_OFF => tcp.forward_rto = switch;
+    "undo", ON_OFF => tcp.undo = switch;
+    "limited_transmit", ON_OFF => tcp.limited_transmit = switch;
+    "slow_start_after_idle", ON_OFF => tcp.slow_start_after_idle = switch;
+    "ecn", "0 (off), 1 (request and accept) or 2 (accept)" => tcp.ecn = ecn;
+    "syn_retries", NUMBER => tcp.syn_retries = number;
+    "syn_linear_timeouts", NUMBER => tcp.syn_linear_timeouts = number;
+    "synack_retries", NUMBER => tcp.syn_ack_retries = number;
+    "data_retries", NUMBER => tcp.data_retries = number;
+    "rto_initial_ms", MILLISECONDS => tcp.rto_initial_ms = number;
+    "rto_min_ms", MILLISECONDS => tcp.rto_min_ms = number;
+    "rto_max_ms", MILLISECONDS => tcp.rto_max_ms = number;
+    "delayed_ack_ms", MILLISECONDS => tcp.delayed_ack_ms = number;
+    "quick_acks", "segments" => tcp.quick_acks = number;
+    "fin_timeout_ms", MILLISECONDS => tcp.fin_wait_2_ms = number;
+    "msl_ms", MILLISECONDS => tcp.msl_ms = number;
+    "notsent_lowat", BYTES => tcp.not_sent_low_water = number;
+    "challenge_ack_limit", "per second, 0 for none" => tcp.challenge_acks_per_second = number;
+    "invalid_ratelimit_ms", MILLISECONDS => tcp.ack_rate_limit_ms = number;
+    "path_mtu_discovery", ON_OFF => tcp.path_mtu_discovery = switch;
+    "mtu_probing", "0 (off), 1 (after a black hole) or 2 (always)" => tcp.mtu_probing.when = probing;
+    "base_mss", BYTES => tcp.mtu_probing.base_mss = number;
+    "mtu_probe_floor", BYTES => tcp.mtu_probing.floor_mss = number;
+    "probe_interval_s", "seconds" => tcp.mtu_probing.interval_s = number;
+    "probe_threshold", BYTES => tcp.mtu_probing.threshold = number;
+    "keepalive_time_s", "seconds" => keepalive.idle_ms = seconds;
+    "keepalive_intvl_s", "seconds" => keepalive.interval_ms = seconds;
+    "keepalive_probes", NUMBER => keepalive.probes = number;
+    "gso", "on, off or device" => gso = gso;
+    "min_tso_segs", "segments" => min_tso_segs = |v: &str| number(v).filter(|&segments| segments > 0);
+    "somaxconn", NUMBER => somaxconn = number;
+    "local4", "an IPv4 address" => local4 = number;
+    "local6", "an IPv6 address" => local6 = number;
+    "fastopen", "a number as in the sysctl tcp_fastopen" => fast_open = fast_open_bits;
+    "fastopen_key", FAST_OPEN_KEY => fast_open_key = |v: &str| fast_open_key(v).map(Some);
+    "fastopen_previous_key", FAST_OPEN_KEY => fast_open_previous_key = |v: &str| fast_open_key(v).map(Some);
+    "tcp_metrics", "flush" => flush_metrics = |v: &str| (v == "flush").then_some(true);
+    "queue", "takes or refuses" => queue_refuses = |v: &str| one_of(v, "refuses", "takes");
+    "qdisc", "fq or pfifo" => tcp.linux.paces = |v: &str| one_of(v, "fq", "pfifo");
+    "gro", BYTES => merged_segment = |v: &str| number(v).filter(|&len| len > 0).map(Some);
+    "counters", "a file's path" => counters = |v: &str| Some(Some(v.into()));
+    "changes", "a file's path" => changes = |v: &str| Some(Some(v.into()));
+    "seed", NUMBER => seed = number;
+    and "hystart", "on, off or rfc9406" => set_hystart;
+};
 
 const fn key(name: &'static str, expected: &'static str, set: Set) -> Key {
     Key {
@@ -347,6 +245,14 @@ const fn key(name: &'static str, expected: &'static str, set: Set) -> Key {
         expected,
         set,
     }
+}
+
+/// Sets HyStart: Linux's rules, or those of RFC 9406.
+fn set_hystart(settings: &mut Settings, value: &str) -> Option<()> {
+    let follows_rfc = value == "rfc9406";
+    settings.tcp.linux.hystart = !follows_rfc;
+    settings.tcp.hystart = follows_rfc || switch(value)?;
+    Some(())
 }
 
 fn put<T>(field: &mut T, value: Option<T>) -> Option<()> {
@@ -392,14 +298,6 @@ fn switch(value: &str) -> Option<bool> {
         "on" | "1" => Some(true),
         "off" | "0" => Some(false),
         _ => None,
-    }
-}
-
-/// Parses a switch; `other`, which names a rule other than Linux's, counts as on.
-fn rule(value: &str, other: &str) -> Option<bool> {
-    match value == other {
-        true => Some(true),
-        false => switch(value),
     }
 }
 

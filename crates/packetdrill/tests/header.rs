@@ -2,7 +2,6 @@
 
 use baton_packetdrill::Interface;
 use std::fmt::Write;
-use std::mem::offset_of;
 use std::path::Path;
 use std::process::Command;
 
@@ -10,49 +9,13 @@ use std::process::Command;
 #[test]
 fn entries_have_the_offsets_of_the_header() {
     let mut program = "#include \"baton_packetdrill.h\"\n".to_owned();
-    macro_rules! entries {
-        ($($name:ident),* $(,)?) => {$(
-            let name = stringify!($name);
-            let at = offset_of!(Interface, $name);
-            writeln!(program, "_Static_assert(offsetof(struct packetdrill_interface, {name}) == {at}, \"{name}\");")
-                .expect("writing to memory succeeds");
-        )*};
+    for (name, at) in Interface::ENTRIES {
+        writeln!(
+            program,
+            "_Static_assert(offsetof(struct packetdrill_interface, {name}) == {at}, \"{name}\");"
+        )
+        .expect("writing to memory succeeds");
     }
-    entries!(
-        userdata,
-        free,
-        socket,
-        bind,
-        listen,
-        accept,
-        connect,
-        read,
-        readv,
-        recv,
-        recvfrom,
-        recvmsg,
-        write,
-        writev,
-        send,
-        sendto,
-        sendmsg,
-        fcntl,
-        ioctl,
-        close,
-        shutdown,
-        getsockopt,
-        setsockopt,
-        poll,
-        netdev_send,
-        netdev_receive,
-        usleep,
-        gettimeofday,
-        epoll_create,
-        epoll_ctl,
-        epoll_wait,
-        pipe,
-        splice,
-    );
     let size = size_of::<Interface>();
     writeln!(
         program,
