@@ -143,22 +143,24 @@ pub struct Stream {
     pub losses: Losses,
 }
 
-/// Resource that a load may use up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Resource {
-    /// The host's processor.
-    Host,
-    /// The I/O bus.
-    Bus,
-    /// The busiest processor or state machine of the NIC.
-    NicProcessor,
-    /// The unit that starts the NIC's DMA.
-    NicDma,
-    /// The bandwidth of the NIC's packet memory.
-    NicMemory,
-    /// The wire that leaves the NIC.
-    Wire,
+baton_named::named! {
+    /// Resource that a load may use up.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Resource {
+        /// The host's processor.
+        Host => "host",
+        /// The I/O bus.
+        Bus => "bus",
+        /// The busiest processor or state machine of the NIC.
+        NicProcessor => "NIC processor",
+        /// The unit that starts the NIC's DMA.
+        NicDma => "DMA start",
+        /// The bandwidth of the NIC's packet memory.
+        NicMemory => "NIC memory",
+        /// The wire that leaves the NIC.
+        Wire => "wire",
+    }
 }
 
 /// A machine of the test.

@@ -1,7 +1,7 @@
 //! Published and simulated numbers as CSV.
 
 use super::{Comparison, Outcome, label};
-use crate::config::{Form, Tolerance};
+use crate::config::Tolerance;
 use crate::failure::Failure;
 use baton_study::table::{Cell, csv_text};
 
@@ -39,12 +39,7 @@ fn cells(outcome: &Outcome<'_>, row: &Comparison<'_>) -> Vec<Cell> {
         name(row.point),
         Cell::text(row.metric),
         of_number(row.against.map(name)),
-        Cell::text(match row.form {
-            Form::Absolute => "absolute",
-            Form::Percent => "percent",
-            Form::Ratio => "ratio",
-            Form::Difference => "difference",
-        }),
+        Cell::text(row.form.name()),
         of_number(number.map(|number| Cell::text(&number.source))),
         of_number(number.map(|number| Cell::text(number.status.name()))),
         of_number(number.map(|number| Cell::number(number.value))),

@@ -3,17 +3,19 @@
 use super::super::source::{Diagnostic, Sources};
 use super::super::tree::{Node, Value};
 
-/// Meaning of a number for a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// The metric's value.
-    Absolute,
-    /// Difference from the value at another point, per cent of the latter.
-    Percent,
-    /// Ratio to the value at another point.
-    Ratio,
-    /// Difference from the value at another point, in the metric's unit.
-    Difference,
+baton_named::named! {
+    /// Meaning of a number for a metric.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Form {
+        /// The metric's value.
+        Absolute => "absolute",
+        /// Difference from the value at another point, per cent of the latter.
+        Percent => "percent",
+        /// Ratio to the value at another point.
+        Ratio => "ratio",
+        /// Difference from the value at another point, in the metric's unit.
+        Difference => "difference",
+    }
 }
 
 /// Accepted distance of a simulated number from the published one.

@@ -85,71 +85,50 @@ const BETWEEN_REQUESTS: Duration = Duration::from_micros(100);
 /// Burst of requests allowed after a pause.
 const MOST_AT_ONCE: u32 = 2000;
 
-/// A limit that was hit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Limit {
-    /// Clients of one user: another client was rejected.
-    ClientsOfUser,
-    /// Clients of all users.
-    Clients,
-    /// Descriptors of the broker: a client or a subscription was rejected.
-    Descriptors,
-    /// Subscriptions of one user.
-    SubscriptionsOfUser,
-    /// Subscriptions of one process.
-    SubscriptionsOfProcess,
-    /// Subscriptions of all users.
-    Subscriptions,
-    /// A message was longer than its kind allows or came with too many files: its client was disconnected.
-    Excess,
-    /// A message was not complete in time: its client was disconnected.
-    LateMessage,
-    /// A message waited for memory of its user.
-    BytesOfUser,
-    /// A message waited for memory of all users.
-    Bytes,
-    /// There was no memory for a message in time: its client was disconnected.
-    NoMemory,
-    /// A request waited for others of its user.
-    TurnsOfUser,
-    /// A request waited for those of all users.
-    Turns,
-    /// A client did not read its answer in time and was disconnected.
-    UnreadAnswer,
-    /// A user asked where its connections are while an earlier question was still unanswered.
-    Questions,
-    /// An application did not tell in time, or not correctly, where its connections are, and is not asked again.
-    BadAnswer,
-    /// A line for the operator was suppressed.
-    Notices,
-    /// A connection stayed in the kernel because its user has the maximum number of kept ports.
-    PortsOfUser,
-    /// A connection stayed in the kernel because all users have the maximum number of kept ports.
-    Ports,
+baton_named::named! {
+    /// A limit that was hit.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Limit {
+        /// Clients of one user: another client was rejected.
+        ClientsOfUser => "clients_of_user",
+        /// Clients of all users.
+        Clients => "clients",
+        /// Descriptors of the broker: a client or a subscription was rejected.
+        Descriptors => "descriptors",
+        /// Subscriptions of one user.
+        SubscriptionsOfUser => "subscriptions_of_user",
+        /// Subscriptions of one process.
+        SubscriptionsOfProcess => "subscriptions_of_process",
+        /// Subscriptions of all users.
+        Subscriptions => "subscriptions",
+        /// A message was longer than its kind allows or came with too many files: its client was disconnected.
+        Excess => "excess",
+        /// A message was not complete in time: its client was disconnected.
+        LateMessage => "late_message",
+        /// A message waited for memory of its user.
+        BytesOfUser => "bytes_of_user",
+        /// A message waited for memory of all users.
+        Bytes => "bytes",
+        /// There was no memory for a message in time: its client was disconnected.
+        NoMemory => "no_memory",
+        /// A request waited for others of its user.
+        TurnsOfUser => "turns_of_user",
+        /// A request waited for those of all users.
+        Turns => "turns",
+        /// A client did not read its answer in time and was disconnected.
+        UnreadAnswer => "unread_answer",
+        /// A user asked where its connections are while an earlier question was still unanswered.
+        Questions => "questions",
+        /// An application did not tell in time, or not correctly, where its connections are, and is not asked again.
+        BadAnswer => "bad_answer",
+        /// A line for the operator was suppressed.
+        Notices => "notices",
+        /// A connection stayed in the kernel because its user has the maximum number of kept ports.
+        PortsOfUser => "ports_of_user",
+        /// A connection stayed in the kernel because all users have the maximum number of kept ports.
+        Ports => "ports",
+    }
 }
-
-/// Names of the limits, in the same order.
-const LIMITS: [&str; 19] = [
-    "clients_of_user",
-    "clients",
-    "descriptors",
-    "subscriptions_of_user",
-    "subscriptions_of_process",
-    "subscriptions",
-    "excess",
-    "late_message",
-    "bytes_of_user",
-    "bytes",
-    "no_memory",
-    "turns_of_user",
-    "turns",
-    "unread_answer",
-    "questions",
-    "bad_answer",
-    "notices",
-    "ports_of_user",
-    "ports",
-];
 
 /// The accounts of all users.
 #[derive(Debug)]
@@ -158,7 +137,7 @@ pub(super) struct Limits {
     /// Number of descriptors available to clients and subscriptions of users that are not operators.
     descriptors: u64,
     accounts: Mutex<Accounts>,
-    acted: [AtomicU64; LIMITS.len()],
+    acted: [AtomicU64; Limit::ALL.len()],
 }
 
 #[derive(Debug, Default)]
@@ -214,7 +193,7 @@ impl Limits {
             bounds,
             descriptors: descriptors - RESERVED_DESCRIPTORS.min(descriptors / 2),
             accounts: Mutex::default(),
-            acted: [const { AtomicU64::new(0) }; LIMITS.len()],
+            acted: [const { AtomicU64::new(0) }; Limit::ALL.len()],
         })
     }
 
@@ -226,7 +205,7 @@ impl Limits {
     /// Returns how often each limit was hit, by name.
     pub(super) fn counters(&self) -> BTreeMap<&'static str, u64> {
         let acted = self.acted.iter().map(|count| count.load(Ordering::Relaxed));
-        LIMITS.into_iter().zip(acted).collect()
+        Limit::ALL.map(Limit::name).into_iter().zip(acted).collect()
     }
 
     /// Gives a user an amount of a resource.

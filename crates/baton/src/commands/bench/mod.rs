@@ -5,8 +5,6 @@ mod live;
 mod nic;
 mod table;
 
-pub(super) use table::resource;
-
 use crate::cli::BenchCommand;
 use crate::failure::Failure;
 use crate::runner::Interrupt;

@@ -5,7 +5,7 @@ use baton_microbench::frame::LinkRate;
 use baton_microbench::measure::Measurement;
 use baton_microbench::rfc2544::Rfc2544;
 use baton_microbench::under_load::{SHARES, UnderLoad};
-use baton_microbench::{Machine, Place, Resource, Test, Trial, Unit, Use};
+use baton_microbench::{Machine, Place, Test, Trial, Unit, Use};
 use baton_report::{Column, Table, grouped};
 
 /// Returns the whole text.
@@ -93,23 +93,11 @@ pub(super) fn unit(test: Test) -> &'static str {
 /// Names the resources that were exhausted in a trial, with their machines.
 pub(super) fn full(trial: &Trial) -> String {
     let name = |one: &Use| match one.machine {
-        Machine::UnderTest => resource(one.resource).to_owned(),
-        Machine::Partner => format!("partner's {}", resource(one.resource)),
-        Machine::Receiver => format!("receiver's {}", resource(one.resource)),
+        Machine::UnderTest => one.resource.name().to_owned(),
+        Machine::Partner => format!("partner's {}", one.resource.name()),
+        Machine::Receiver => format!("receiver's {}", one.resource.name()),
     };
     listed(trial.full().iter().map(name))
-}
-
-/// Returns a resource in words.
-pub(in crate::commands) fn resource(resource: Resource) -> &'static str {
-    match resource {
-        Resource::Host => "host",
-        Resource::Bus => "bus",
-        Resource::NicProcessor => "NIC processor",
-        Resource::NicDma => "DMA start",
-        Resource::NicMemory => "NIC memory",
-        Resource::Wire => "wire",
-    }
 }
 
 /// Describes the places at which frames were lost.

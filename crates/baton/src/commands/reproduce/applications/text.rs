@@ -1,7 +1,6 @@
 //! The figures as tables.
 
 use super::Study;
-use crate::commands::bench::resource;
 use baton_microbench::applications::{Drivers, full};
 use baton_microbench::report::{ApplicationMeasurement, Workload, WorkloadOf};
 use baton_report::{Column, Table, grouped};
@@ -36,7 +35,7 @@ pub(super) fn text(study: &Study) -> String {
 }
 
 fn names(resources: &[baton_microbench::Resource]) -> String {
-    let names: Vec<&str> = resources.iter().map(|one| resource(*one)).collect();
+    let names: Vec<&str> = resources.iter().map(|one| one.name()).collect();
     match names.is_empty() {
         true => "-".to_owned(),
         false => names.join(", "),

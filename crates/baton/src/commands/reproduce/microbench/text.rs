@@ -1,7 +1,6 @@
 //! The figures as tables, and the statements of the report.
 
 use super::Study;
-use crate::commands::bench::resource;
 use baton_microbench::report::{Part, Series, Statement, Verdict};
 use baton_report::{Column, Table, significant};
 
@@ -70,7 +69,7 @@ fn full(study: &Study, point: &baton_microbench::report::Point) -> String {
         return String::new();
     };
     let full = measurement.best_trial().full();
-    let mut names: Vec<&str> = full.iter().map(|one| resource(one.resource)).collect();
+    let mut names: Vec<&str> = full.iter().map(|one| one.resource.name()).collect();
     names.dedup();
     if names.is_empty() {
         "-".to_owned()
