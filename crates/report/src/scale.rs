@@ -7,8 +7,6 @@ pub enum Scale {
     Relative,
     /// In percentage points, for values that are percentages.
     Points,
-    /// As a factor, for delays.
-    Factor,
 }
 
 impl Scale {
@@ -20,8 +18,7 @@ impl Scale {
             Self::Relative if published != 0.0 => {
                 format!("{:+.1} %", 100.0 * (simulated / published - 1.0))
             }
-            Self::Factor if published != 0.0 => format!("x {:.2}", simulated / published),
-            Self::Relative | Self::Factor => "-".to_owned(),
+            Self::Relative => "-".to_owned(),
         }
     }
 }
@@ -34,7 +31,6 @@ mod tests {
     fn errors_are_shown_in_the_scale_of_the_metric() {
         assert_eq!(Scale::Relative.error(200.0, 210.0), "+5.0 %");
         assert_eq!(Scale::Points.error(62.0, 58.0), "-4.0 points");
-        assert_eq!(Scale::Factor.error(2.0, 3.0), "x 1.50");
         assert_eq!(Scale::Relative.error(0.0, 3.0), "-");
     }
 }

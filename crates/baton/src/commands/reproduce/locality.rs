@@ -9,12 +9,12 @@
 //! well as LRU. So the cause is the bursts of the logs, not the policy.
 
 use super::excerpts::Source;
-use super::{Context, Outcome, Reproduction, Row, Shown, of_code, table};
+use super::{Context, Outcome, Reproduction, Row, of_code};
 use crate::commands::curves::{self, Curve, Request};
 use crate::failure::Failure;
 use baton_cache::{AdmissionConfig, ReplacementConfig};
 use baton_report::figure::Figure;
-use baton_report::{Column, Scale, Table};
+use baton_report::{Column, Scale, Table, significant};
 use baton_workload::analyse::Policy;
 use baton_workload::{Preset, SessionRule};
 
@@ -123,10 +123,6 @@ fn rows_of(measured: &Measured) -> Vec<Row> {
         metric: "content_kept_off_bus_percent",
         published: published(curve, cache_bytes),
         simulated: 100.0 * share,
-        shown: Shown {
-            name: "content kept off the bus, %",
-            scale: Scale::Points,
-        },
     };
     let of_curve = |curve: &Curve| -> Vec<Row> {
         let points = curve.points.iter();
@@ -180,14 +176,32 @@ The generated NASA and Berkeley logs are fitted to LRU's curve and have bursts o
 LFU never forgets a burst that is over, so its results are far worse than the published ones (slightly better than LRU).
 ";
 
+/// Renders the rows with published values, with the error. A configuration is named in its first row only.
 fn published_table(rows: &[Row]) -> String {
-    let published: Vec<Row> = rows
-        .iter()
-        .filter(|row| row.published.is_some())
-        .cloned()
-        .collect();
-    let title = "Published values, and those of the generated logs, which were fitted to them:";
-    table(title, &published)
+    let mut table = Table::new(vec![
+        Column::words("configuration"),
+        Column::words("metric"),
+        Column::numbers("published"),
+        Column::numbers("simulated"),
+        Column::numbers("error"),
+    ])
+    .titled("Published values, and those of the generated logs, which were fitted to them:");
+    let mut last = "";
+    for row in rows {
+        let Some(published) = row.published else {
+            continue;
+        };
+        let is_first = std::mem::replace(&mut last, &row.config) != row.config;
+        let config = is_first.then(|| row.config.clone());
+        table.row(vec![
+            config.unwrap_or_default(),
+            "content kept off the bus, %".to_owned(),
+            significant(published),
+            significant(row.simulated),
+            Scale::Points.error(published, row.simulated),
+        ]);
+    }
+    table.render()
 }
 
 fn percent(share: Option<f64>) -> String {

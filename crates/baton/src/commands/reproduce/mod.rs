@@ -18,9 +18,7 @@ use crate::config::{Setting, suggest};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, PendingFigure, print, print_text, spare};
 use crate::runner::Interrupt;
-use crate::tables::number;
 use baton_report::figure::{Figure, Size};
-use baton_report::{Column, Scale, Table, significant};
 use serde::Serialize;
 use std::path::Path;
 
@@ -123,9 +121,18 @@ pub(super) struct Row {
     pub(super) published: Option<f64>,
     /// The simulated value or, for an experiment on this machine, the measured value.
     pub(super) simulated: f64,
-    /// Presentation in tables.
-    #[serde(skip)]
-    pub(super) shown: Shown,
+}
+
+impl Row {
+    /// Returns a row without a published value.
+    pub(super) fn simulated(config: impl Into<String>, metric: &'static str, value: f64) -> Self {
+        Self {
+            config: config.into(),
+            metric,
+            published: None,
+            simulated: value,
+        }
+    }
 }
 
 /// A row with a value from this machine instead of the simulator.
@@ -149,15 +156,6 @@ impl<'a> MeasuredRow<'a> {
             measured: row.simulated,
         })
     }
-}
-
-/// Presentation of a metric in tables.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Shown {
-    /// The metric in words.
-    pub(super) name: &'static str,
-    /// How its error is expressed.
-    pub(super) scale: Scale,
 }
 
 /// Runs the command.
@@ -278,32 +276,4 @@ fn refuse_what_it_has_not(
             "{flag}: {name} has no such option; see baton reproduce --help"
         ))),
     }
-}
-
-/// Renders published values next to simulated ones, with the error. A configuration is named in its first row only.
-pub(super) fn table(title: &str, rows: &[Row]) -> String {
-    let mut table = Table::new(vec![
-        Column::words("configuration"),
-        Column::words("metric"),
-        Column::numbers("published"),
-        Column::numbers("simulated"),
-        Column::numbers("error"),
-    ])
-    .titled(title);
-    let mut last = "";
-    for row in rows {
-        let config = match std::mem::replace(&mut last, &row.config) == row.config {
-            true => String::new(),
-            false => row.config.clone(),
-        };
-        let error = |published| row.shown.scale.error(published, row.simulated);
-        table.row(vec![
-            config,
-            row.shown.name.to_owned(),
-            number(row.published),
-            significant(row.simulated),
-            row.published.map(error).unwrap_or_default(),
-        ]);
-    }
-    table.render()
 }

@@ -8,7 +8,7 @@ mod loads;
 mod text;
 
 use super::microbench::{measure_all, statement_row, table_of_statements};
-use super::{Context, Outcome, Reproduction, Row, Shown};
+use super::{Context, Outcome, Reproduction, Row};
 use crate::failure::Failure;
 use crate::runner::for_all;
 use baton_microbench::Test;
@@ -17,7 +17,7 @@ use baton_microbench::report::{
     ApplicationLaboratory, ApplicationMeasurement, ApplicationResults, Laboratory, Point, Results,
     Statement, Workload, application_statements,
 };
-use baton_report::{self as report, figure::Figure};
+use baton_report::figure::Figure;
 
 /// The entry in the list.
 pub const REPRODUCTION: Reproduction = Reproduction {
@@ -70,39 +70,22 @@ impl Study {
     fn rows(&self, workload: &Workload) -> Vec<Row> {
         let of_nic = |nic: &usize| {
             let config = format!("{}, {}", self.laboratory.nics[*nic].name, workload.name);
-            let row = |(metric, name, simulated)| Row {
-                config: config.clone(),
-                metric,
-                published: None,
-                simulated,
-                shown: Shown {
-                    name,
-                    scale: report::Scale::Points,
-                },
-            };
+            let row = |(metric, value)| Row::simulated(config.clone(), metric, value);
             match self.results.get(&workload.point(*nic)) {
                 ApplicationMeasurement::Web(web) => {
                     let best = &web.best;
                     let values = [
-                        ("figure_1_content_mbps", "content, Mb/s", best.mbps()),
-                        ("requests_per_s", "requests, 1/s", best.requests_per_s()),
-                        (
-                            "connections_per_ms",
-                            "connections, 1/ms",
-                            best.connections_per_ms(),
-                        ),
-                        ("users", "users", best.users.into()),
+                        ("figure_1_content_mbps", best.mbps()),
+                        ("requests_per_s", best.requests_per_s()),
+                        ("connections_per_ms", best.connections_per_ms()),
+                        ("users", best.users.into()),
                     ];
                     values.map(row).to_vec()
                 }
                 ApplicationMeasurement::Router(router) => {
                     let values = [
-                        ("figure_3_kpps", "no drop, 1000 packets/s", router.kpps),
-                        (
-                            "kpps_with_half_a_percent_lost",
-                            "0.5 % lost, 1000 packets/s",
-                            router.kpps_with_loss,
-                        ),
+                        ("figure_3_kpps", router.kpps),
+                        ("kpps_with_half_a_percent_lost", router.kpps_with_loss),
                     ];
                     values.map(row).to_vec()
                 }

@@ -4,10 +4,10 @@ use super::bench::{Bench, Measured, Trial};
 use super::published::{self, Cell};
 use super::search::{Load, MOST_RESPONSE_RATIO, Tried};
 use super::settings::{FILES, Setting, Settings, Sides, half};
-use crate::commands::reproduce::{Outcome, Row, Shown, of_code};
+use crate::commands::reproduce::{Outcome, Row, of_code};
 use crate::failure::Failure;
 use baton_report::figure::{Figure, Line, Panel, Panels};
-use baton_report::{Column, Scale, Table, significant};
+use baton_report::{Column, Table, significant};
 use baton_stats::Estimate;
 
 /// Simultaneous connections: those of the paper's first table, and those of a section that our copy of the paper lacks.
@@ -155,18 +155,6 @@ impl Measurements {
 }
 
 fn absolute_rows(config: &str, measured: &Measured) -> Vec<Row> {
-    let row = |metric, name, simulated: Option<f64>| {
-        Some(Row {
-            config: config.to_owned(),
-            metric,
-            published: None,
-            simulated: simulated?,
-            shown: Shown {
-                name,
-                scale: Scale::Factor,
-            },
-        })
-    };
     let &Measured {
         response_us,
         transfer_us,
@@ -174,52 +162,26 @@ fn absolute_rows(config: &str, measured: &Measured) -> Vec<Row> {
         ..
     } = measured;
     let rows = [
-        row(
-            "response_time_us",
-            "response time, us",
-            Some(response_us.mean),
-        ),
-        row(
-            "response_time_ci95_us",
-            "its 95 % interval, +- us",
-            response_us.half_width,
-        ),
-        row(
-            "transfer_time_us",
-            "transfer time, us",
-            Some(transfer_us.mean),
-        ),
-        row(
-            "crossings_per_response",
-            "crossings for a reply",
-            Some(crossings.mean),
-        ),
-        row(
-            "crossings_ci95",
-            "its 95 % interval, +-",
-            crossings.half_width,
-        ),
+        ("response_time_us", Some(response_us.mean)),
+        ("response_time_ci95_us", response_us.half_width),
+        ("transfer_time_us", Some(transfer_us.mean)),
+        ("crossings_per_response", Some(crossings.mean)),
+        ("crossings_ci95", crossings.half_width),
     ];
-    rows.into_iter().flatten().collect()
+    let row = |(metric, value): (_, Option<f64>)| Some(Row::simulated(config, metric, value?));
+    rows.into_iter().filter_map(row).collect()
 }
 
-fn ratio_rows(config: &str, cell: Cell, published: Option<Cell>) -> Vec<Row> {
-    let names = [
-        ("response_time_ratio", "response time"),
-        ("transfer_time_ratio", "transfer time"),
-        ("crossings_ratio", "crossings"),
+fn ratio_rows(config: &str, cell: Cell, published: Option<Cell>) -> [Row; 3] {
+    let metrics = [
+        "response_time_ratio",
+        "transfer_time_ratio",
+        "crossings_ratio",
     ];
-    let row = |(index, (metric, name)): (usize, (&'static str, &'static str))| Row {
-        config: config.to_owned(),
-        metric,
+    [0, 1, 2].map(|index| Row {
         published: published.map(|cell| cell[index]),
-        simulated: cell[index],
-        shown: Shown {
-            name,
-            scale: Scale::Factor,
-        },
-    };
-    names.into_iter().enumerate().map(row).collect()
+        ..Row::simulated(config, metrics[index], cell[index])
+    })
 }
 
 /// Renders the results, with published values in brackets if there are any.

@@ -3,12 +3,11 @@
 
 mod text;
 
-use super::{Context, Outcome, Reproduction, Row, Shown, applications, microbench};
+use super::{Context, Outcome, Reproduction, Row, applications, microbench};
 use crate::failure::Failure;
 use baton_microbench::report::{
     CORRELATED, Predicted, Series, Workload, correlation, mean_error, predict,
 };
-use baton_report as report;
 use baton_stats::Correlation;
 
 /// The entry in the list.
@@ -53,40 +52,30 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 fn rows(column: &Column, study: &applications::Study) -> Vec<Row> {
-    let row = |config: String, metric, name, simulated| Row {
-        config,
-        metric,
-        published: None,
-        simulated,
-        shown: Shown {
-            name,
-            scale: report::Scale::Points,
-        },
-    };
     let mut rows = Vec::new();
     for (series, found) in CORRELATED.iter().zip(&column.correlations) {
         let config = name_of(*series, &column.workload);
-        rows.push(row(config.clone(), "n", "n", found.n as f64));
         // Undefined coefficients are left out.
         let values = [
-            ("pearson_r", "Pearson", found.pearson),
-            ("spearman_rho", "Spearman", found.spearman),
+            ("n", Some(found.n as f64)),
+            ("pearson_r", found.pearson),
+            ("spearman_rho", found.spearman),
         ];
-        let there = values
-            .into_iter()
-            .filter_map(|(metric, name, value)| Some(row(config.clone(), metric, name, value?)));
-        rows.extend(there);
+        let row = |(metric, value): (_, Option<f64>)| {
+            Some(Row::simulated(config.clone(), metric, value?))
+        };
+        rows.extend(values.into_iter().filter_map(row));
     }
     for one in &column.predicted {
         let nic = &study.laboratory.nics[one.nic].name;
         let config = format!("{nic}, {}", column.workload.name);
         let values = [
-            ("measured", "measured", one.measured),
-            ("predicted_from_microbenchmarks", "predicted", one.plain),
-            ("predicted_with_one_coefficient", "fitted", one.fitted),
-            ("mean_of_the_other_nics", "others", one.others),
+            ("measured", one.measured),
+            ("predicted_from_microbenchmarks", one.plain),
+            ("predicted_with_one_coefficient", one.fitted),
+            ("mean_of_the_other_nics", one.others),
         ];
-        rows.extend(values.map(|(metric, name, value)| row(config.clone(), metric, name, value)));
+        rows.extend(values.map(|(metric, value)| Row::simulated(config.clone(), metric, value)));
     }
     rows
 }

@@ -7,7 +7,7 @@ mod text;
 
 pub(super) use text::statement_table as table_of_statements;
 
-use super::{Context, Outcome, Reproduction, Row, Shown};
+use super::{Context, Outcome, Reproduction, Row};
 use crate::failure::Failure;
 use crate::runner::{Interrupt, for_all};
 use baton_microbench::measure::TrialLength;
@@ -15,7 +15,7 @@ use baton_microbench::profile::NicProfile;
 use baton_microbench::report::{
     Bar, Laboratory, Partners, Point, Results, Series, Statement, Verdict, bars, pairs, statements,
 };
-use baton_report::{self as report, figure::Figure};
+use baton_report::figure::Figure;
 
 /// The entry in the list.
 pub const REPRODUCTION: Reproduction = Reproduction {
@@ -70,16 +70,9 @@ impl Study {
     }
 
     fn rows(&self) -> Vec<Row> {
-        let shown = |name| Shown {
-            name,
-            scale: report::Scale::Points,
-        };
-        let of_bar = |bar: &Bar| Row {
-            config: self.laboratory.nics[bar.nic].name.clone(),
-            metric: metric(bar.series),
-            published: None,
-            simulated: self.results.best(&bar.point),
-            shown: shown(bar.series.name()),
+        let of_bar = |bar: &Bar| {
+            let name = &self.laboratory.nics[bar.nic].name;
+            Row::simulated(name, metric(bar.series), self.results.best(&bar.point))
         };
         let bars = self.bars.iter().map(of_bar);
         bars.chain(self.statements.iter().map(statement_row))
@@ -137,10 +130,6 @@ pub(super) fn statement_row(statement: &Statement) -> Row {
         metric: "parts_that_hold_percent",
         published: Some(100.0),
         simulated: 100.0 * held as f64 / statement.parts.len() as f64,
-        shown: Shown {
-            name: statement.says,
-            scale: report::Scale::Points,
-        },
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::baselines::{LEVELS, TIMERS_PERCENT};
 use super::{Compared, EQUAL};
+use crate::commands::reproduce::Row;
 use crate::commands::reproduce::batching::bench::Measured;
 use crate::commands::reproduce::batching::lab::Lab;
-use crate::commands::reproduce::{Row, Shown};
 use baton_report::figure::{Line, Panel, Panels};
-use baton_report::{Column, Scale, Table, percent, significant};
+use baton_report::{Column, Table, percent, significant};
 
 /// Share of the baseline's crossings below which differences are ignored.
 const SAME_CROSSINGS: f64 = 0.01;
@@ -16,7 +16,7 @@ pub(super) fn rows(all: &[Compared]) -> Vec<Row> {
     for compared in all {
         let mut push = |which: &str, measured: &Measured| {
             let config = format!("{}, {which}", compared.workload.name);
-            rows.extend(rows_of(config, measured, compared.ratios(measured)));
+            rows.extend(rows_of(&config, measured, compared.ratios(measured)));
         };
         push("baseline", &compared.baseline);
         push("adaptive", &compared.adaptive);
@@ -27,32 +27,15 @@ pub(super) fn rows(all: &[Compared]) -> Vec<Row> {
     rows
 }
 
-fn rows_of(config: String, measured: &Measured, ratios: (f64, f64)) -> [Row; 5] {
+fn rows_of(config: &str, measured: &Measured, ratios: (f64, f64)) -> [Row; 5] {
     [
-        (
-            "response_time_us",
-            "response time, us",
-            measured.response_us.mean,
-        ),
-        (
-            "crossings_per_response",
-            "crossings for a reply",
-            measured.crossings.mean,
-        ),
-        ("responses_per_s", "replies per second", measured.rate.mean),
-        ("response_time_ratio", "response time", ratios.0),
-        ("crossings_ratio", "crossings", ratios.1),
+        ("response_time_us", measured.response_us.mean),
+        ("crossings_per_response", measured.crossings.mean),
+        ("responses_per_s", measured.rate.mean),
+        ("response_time_ratio", ratios.0),
+        ("crossings_ratio", ratios.1),
     ]
-    .map(|(metric, name, simulated)| Row {
-        config: config.clone(),
-        metric,
-        published: None,
-        simulated,
-        shown: Shown {
-            name,
-            scale: Scale::Factor,
-        },
-    })
+    .map(|(metric, value)| Row::simulated(config, metric, value))
 }
 
 pub(super) fn text(lab: &Lab<'_>, all: &[Compared]) -> String {
