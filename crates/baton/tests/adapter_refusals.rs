@@ -2,6 +2,7 @@
 
 mod common;
 
+use baton_testkit::process::{signal, until};
 use common::{Ran, Workbench};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -165,8 +166,7 @@ fn a_process_that_does_not_answer() {
     let mut command = bench.command(&["live", "stat", "--why", "--broker", "c.sock"]);
     let mut child = command.spawn().expect("the program starts");
     thread::sleep(Duration::from_millis(500));
-    let process = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it is there");
+    signal(&child, "INT");
     let start = std::time::Instant::now();
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     assert!(
@@ -242,9 +242,9 @@ fn a_socket_on_which_another_process_answers() {
         ]);
         drop(held);
         // A child that another test forks holds a copy of the listener until it calls exec, so wait until no process accepts.
-        while UnixStream::connect(bench.path(&path)).is_ok() {
-            thread::sleep(Duration::from_millis(1));
-        }
+        until("nothing accepts", || {
+            UnixStream::connect(bench.path(&path)).is_err()
+        });
         // The adapter replaces a socket that no process listens on, and then reports the missing interface.
         adapter(&bench, &[flag, &path]).refused(&["there is no interface nowhere0"]);
         assert!(

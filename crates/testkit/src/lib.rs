@@ -9,6 +9,7 @@
 //! | short constructors; lists of tests by name | [`endpoint`], [`symbolic`]; [`tests`] |
 //! | TCP segments as text, for packet scripts; timeline files, parsed | [`SegmentText`], [`Timeline`] |
 //! | excerpts of public logs | [`excerpts`] |
+//! | other processes, and waits for what must happen | [`process`] |
 //! | tests that not every machine can run | `src/needs.rs`, with the feature `needs` |
 
 mod counting;
@@ -18,6 +19,7 @@ mod names;
 pub mod needs;
 mod network;
 mod pattern;
+pub mod process;
 mod random;
 mod seeds;
 mod segment;

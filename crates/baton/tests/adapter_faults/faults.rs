@@ -1,7 +1,8 @@
 //! Tests in which the adapter or an application is killed, is stopped or breaks the protocol.
 
 use crate::application::SOURCE_BYTES;
-use crate::world::{KERNEL, TIMEOUT, World, echo_through, until};
+use crate::world::{KERNEL, World, echo_through, processor_time};
+use baton_testkit::process::until;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::thread;
@@ -30,7 +31,7 @@ fn adapter_killed_in_mid_load() {
     let echo = world.application("echo", "7001");
     let reader = world.application("reader", &format!("{KERNEL}:{port}"));
     let _silent = kernel.accept().expect("the reader");
-    reader.says("connected", TIMEOUT);
+    reader.says("connected");
     // This load never ends by itself, because the client does not read the echoed data.
     let mut stream = world.connect(7001);
     let load = thread::spawn(move || {
@@ -45,13 +46,13 @@ fn adapter_killed_in_mid_load() {
     });
 
     world.kill_adapter();
-    reader.says("connection failed", TIMEOUT);
-    echo.says("connection failed", TIMEOUT);
-    echo.says("lost", TIMEOUT);
+    reader.says("connection failed");
+    echo.says("connection failed");
+    echo.says("lost");
     load.join().expect("no panic");
 
     world.start_adapter(&[]);
-    echo.says("attached", TIMEOUT);
+    echo.says("attached");
     echo_through(world.connect(7001))
         .join()
         .expect("the echo works again");
@@ -60,7 +61,7 @@ fn adapter_killed_in_mid_load() {
 /// An application is killed: its connections are reset, and its memory and port are free again. Another application keeps working.
 fn application_killed_and_reset() {
     let world = World::new(&["--on-exit", "reset"]);
-    let (victim, _other) = (
+    let (mut victim, _other) = (
         world.application("echo", "7001"),
         world.application("echo", "7002"),
     );
@@ -75,7 +76,7 @@ fn application_killed_and_reset() {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     world
         .adapter()
-        .says(&format!("process {pid}) has detached"), TIMEOUT);
+        .says(&format!("process {pid}) has detached"));
     until("the application's memory is freed", || {
         world.counter("applications.shared_bytes") == shared / 2
     });
@@ -96,12 +97,12 @@ fn application_killed_and_reset() {
 /// With `--on-exit drain`, the peer of a killed application still receives all data that the adapter holds, and then the end of the stream.
 fn application_killed_and_drained() {
     let world = World::new(&["--on-exit", "drain"]);
-    let (victim, _other) = (
+    let (mut victim, _other) = (
         world.application("source", "7001"),
         world.application("echo", "7002"),
     );
     let mut stream = world.connect(7001);
-    victim.says("all is sent", TIMEOUT);
+    victim.says("all is sent");
     until("the adapter has all data", || {
         world.counter("adapter.sent_bytes") == SOURCE_BYTES as u64
     });
@@ -135,7 +136,7 @@ fn stopped_application_stops_only_itself() {
         stream.write_all(b"one").expect("the connection is open");
         stream.read_exact(&mut [0; 3]).expect("the data is echoed");
     }
-    slow.stop();
+    slow.signal("STOP");
     let waiting = echo_through(connections.pop().expect("a connection"));
     for stream in &mut connections {
         stream.write_all(&PIECE).expect("the kernel takes it");
@@ -150,14 +151,14 @@ fn stopped_application_stops_only_itself() {
     }
     assert!(!waiting.is_finished(), "the application is stopped");
     // Data that waits for the stopped application costs the adapter no processor time.
-    let (start, before) = (Instant::now(), world.adapter().processor_time());
+    let (start, before) = (Instant::now(), processor_time(world.adapter()));
     thread::sleep(SECOND);
-    let used = world.adapter().processor_time() - before;
+    let used = processor_time(world.adapter()) - before;
     assert!(
         used < start.elapsed() / 4,
         "an idle adapter used {used:?} of processor time"
     );
-    slow.go_on();
+    slow.signal("CONT");
     waiting.join().expect("the application continues");
     for stream in &mut connections {
         let mut back = vec![0; PIECE.len()];
@@ -173,12 +174,9 @@ fn intruder_is_cut_off() {
     let _other = world.application("echo", "7002");
     let going_on = echo_through(world.connect(7002));
     let intruder = world.application("intruder", "-");
-    intruder.says("cut off", TIMEOUT);
+    intruder.says("cut off");
     let adapter = world.adapter();
-    adapter.says(
-        "was disconnected because it violated the protocol: opcode 0xff does not exist",
-        TIMEOUT,
-    );
+    adapter.says("was disconnected because it violated the protocol: opcode 0xff does not exist");
     assert_eq!(world.counter("applications.cut_off.malformed"), 1);
     until("the intruder is detached", || {
         world.counter("applications.attached_now") == 1

@@ -1,16 +1,16 @@
 //! A network namespace with an adapter, its applications, and connections of the kernel's TCP.
 
 use crate::echo::CONTENT_BYTES;
+use baton_testkit::process::{Process, TIMEOUT, run};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::process::{self, Child, Command, Stdio};
+use std::process::{self, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -23,8 +23,6 @@ pub const ADAPTER: &str = "BATON_TEST_ADAPTER";
 pub const ENGINE: &str = "10.9.0.2";
 /// The kernel's address.
 pub const KERNEL: &str = "10.9.0.1";
-/// Longest wait for an event that must occur, even if the machine is busy.
-pub const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Everything that a test needs. It is removed when dropped.
 pub struct World {
@@ -43,7 +41,7 @@ impl World {
             number: format!("{}-{count}", process::id()),
             adapter: None,
         };
-        ip(&["netns", "add", &world.namespace()]);
+        run("ip", &["netns", "add", &world.namespace()]);
         world.start_adapter(more);
         world
     }
@@ -74,8 +72,8 @@ impl World {
             .arg("--control")
             .arg(self.path("control"))
             .args(more);
-        let adapter = Process::start(command);
-        adapter.says("offloading TCP", TIMEOUT);
+        let adapter = start(&mut command);
+        adapter.says("offloading TCP");
         self.adapter = Some(adapter);
     }
 
@@ -95,7 +93,7 @@ impl World {
         command
             .env(ROLE, format!("{role} {argument}"))
             .env(ADAPTER, self.path("adapter"));
-        Process::start(command)
+        start(&mut command)
     }
 
     /// Returns what `baton live stat` reports about the adapter.
@@ -169,112 +167,27 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         self.kill_adapter();
-        ip(&["netns", "delete", &self.namespace()]);
+        run("ip", &["netns", "delete", &self.namespace()]);
     }
 }
 
-fn ip(arguments: &[&str]) {
-    let status = Command::new("ip").args(arguments).status();
-    assert!(
-        status.expect("ip is installed").success(),
-        "ip {arguments:?}"
-    );
+/// Starts a process, and reads both of its outputs.
+fn start(command: &mut Command) -> Process {
+    Process::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))
 }
 
-/// A process whose output is read. It is killed when dropped.
-pub struct Process {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-impl Process {
-    fn start(mut command: Command) -> Self {
-        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        let (sender, lines) = channel();
-        let out: [Option<Box<dyn Read + Send>>; 2] = [
-            child.stdout.take().map(|out| Box::new(out) as _),
-            child.stderr.take().map(|out| Box::new(out) as _),
-        ];
-        for out in out.into_iter().flatten() {
-            let sender = sender.clone();
-            thread::spawn(move || {
-                for line in BufReader::new(out).lines().map_while(Result::ok) {
-                    // The test may have dropped the receiver, which is not an error.
-                    let _ = sender.send(line);
-                }
-            });
-        }
-        Self { child, lines }
-    }
-
-    /// Waits until the process prints a line that contains `text`.
-    #[track_caller]
-    pub fn says(&self, text: &str, within: Duration) {
-        let until = Instant::now() + within;
-        let mut heard = Vec::new();
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) if line.contains(text) => return,
-                Ok(line) => heard.push(line),
-                Err(_) => panic!("no line with {text:?} within {within:?}, but {heard:?}"),
-            }
-        }
-    }
-
-    /// Returns the process id.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Kills the process, and waits until it has ended.
-    pub fn kill(mut self) {
-        self.end();
-    }
-
-    /// Stops the process until [`Process::go_on`].
-    pub fn stop(&self) {
-        self.signal("STOP");
-    }
-
-    /// Continues a process after [`Process::stop`].
-    pub fn go_on(&self) {
-        self.signal("CONT");
-    }
-
-    /// Returns the processor time that the process has used.
-    pub fn processor_time(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()));
-        let stat = stat.expect("the process exists");
-        // Fields 14 and 15 of proc(5), in hundredths of a second. The name before them may contain spaces.
-        let fields = stat.rsplit(") ").next().expect("fields");
-        let fields: Vec<&str> = fields.split(' ').collect();
-        let ticks: u64 = [11, 12]
-            .map(|at| fields[at].parse::<u64>().expect("ticks"))
-            .iter()
-            .sum();
-        Duration::from_millis(10 * ticks)
-    }
-
-    fn signal(&self, name: &str) {
-        let status = Command::new("kill")
-            .args(["-s", name, &self.pid().to_string()])
-            .status();
-        assert!(status.expect("kill is installed").success());
-    }
-
-    fn end(&mut self) {
-        // The process may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.end();
-    }
+/// Returns the processor time that a process has used.
+pub fn processor_time(process: &Process) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.pid()));
+    let stat = stat.expect("the process exists");
+    // Fields 14 and 15 of proc(5), in hundredths of a second. The name before them may contain spaces.
+    let fields = stat.rsplit(") ").next().expect("fields");
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let ticks: u64 = [11, 12]
+        .map(|at| fields[at].parse::<u64>().expect("ticks"))
+        .iter()
+        .sum();
+    Duration::from_millis(10 * ticks)
 }
 
 /// Sends the data of `echo::content` to an echo application from a new thread, and checks the data that it returns.
@@ -300,14 +213,4 @@ pub fn echo_through(stream: TcpStream) -> thread::JoinHandle<()> {
             back.len()
         );
     })
-}
-
-/// Waits until the condition `holds`, which `what` describes.
-#[track_caller]
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let limit = Instant::now() + TIMEOUT;
-    while !holds() {
-        assert!(Instant::now() < limit, "not within {TIMEOUT:?}: {what}");
-        thread::sleep(Duration::from_millis(20));
-    }
 }

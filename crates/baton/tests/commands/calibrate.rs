@@ -2,7 +2,8 @@
 
 use crate::common::{Ran, Workbench};
 #[cfg(unix)]
-use crate::interrupts::{interrupt, started};
+use crate::interrupts::started;
+use baton_testkit::process::signal;
 use serde_json::Value;
 
 /// Flags that make a calibration short.
@@ -124,7 +125,7 @@ fn an_interrupt_leaves_no_output() {
     let bench = with_log();
     let endless = ["calibrate", "--log", "access.log", "--json", "out.json"];
     let child = started(&bench, &endless);
-    interrupt(&child);
+    signal(&child, "INT");
     let ran = Ran::of(child.wait_with_output().expect("it ends"));
     assert_eq!(ran.code, Some(130), "{ran:?}");
     assert_eq!(bench.files(), ["access.log"]);

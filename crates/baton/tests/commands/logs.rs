@@ -344,9 +344,7 @@ fn the_sample_log_is_the_output_of_its_command() {
 #[cfg(unix)]
 mod interrupted {
     use super::*;
-    use crate::interrupts::interrupt;
-    use std::thread::sleep;
-    use std::time::Duration;
+    use baton_testkit::process::{signal, until};
 
     /// A command that waits for input must react to an interrupt, even if no input ever arrives.
     #[test]
@@ -372,10 +370,8 @@ mod interrupted {
                 .spawn();
             let mut child = child.expect("the program starts");
             // The command creates its output file before it reads.
-            while bench.files().is_empty() {
-                sleep(Duration::from_millis(5));
-            }
-            interrupt(&child);
+            until("an output file", || !bench.files().is_empty());
+            signal(&child, "INT");
             // Keep the pipe open: `wait_with_output` would close it.
             let stdin = child.stdin.take();
             let output = child.wait_with_output().expect("the program ends");

@@ -2,7 +2,8 @@
 
 use crate::common::{FIXED, Ran, Workbench};
 #[cfg(unix)]
-use crate::interrupts::{interrupt, started, wait_until_signals_are_taken};
+use crate::interrupts::{started, wait_until_signals_are_taken};
+use baton_testkit::process::signal;
 use serde_json::Value;
 
 const VARIANTS: &str = "\
@@ -274,7 +275,7 @@ fn an_interrupt_leaves_no_output() {
         "run.limit_s=1000000",
     ];
     let child = started(&bench, &endless);
-    interrupt(&child);
+    signal(&child, "INT");
     let ran = Ran::of(child.wait_with_output().expect("it ends"));
     assert_eq!(ran.code, Some(130), "{ran:?}");
     assert!(
@@ -291,7 +292,7 @@ fn a_second_interrupt_leaves_no_output_either() {
     let generating = ["generate", "demo", "--requests", "100000000", "--out", "x"];
     let child = started(&bench, &generating);
     for _ in 0..2 {
-        interrupt(&child);
+        signal(&child, "INT");
         wait_until_signals_are_taken(&child);
     }
     let ran = Ran::of(child.wait_with_output().expect("it ends"));

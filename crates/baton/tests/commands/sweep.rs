@@ -2,7 +2,6 @@
 
 use crate::common::{FIXED, Ran, Workbench};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 /// Writes a study with this table `[sweep]`, in short runs.
 fn study(bench: &Workbench, name: &str, sweep: &str) {
@@ -49,13 +48,6 @@ fn kept(bench: &Workbench) -> usize {
         .flatten();
     let files = folders.filter_map(|folder| std::fs::read_dir(folder.ok()?.path()).ok());
     files.flatten().count()
-}
-
-fn wait_until(is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !is_so() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 #[test]
@@ -387,7 +379,7 @@ fn metrics_that_differ_are_distinguished_from_others() {
 #[cfg(unix)]
 mod ends {
     use super::*;
-    use crate::interrupts::interrupt;
+    use baton_testkit::process::{signal, until};
 
     /// A study of 96 runs.
     const HUNDRED: &str = "[sweep]\nnic.mips = { from = 100, to = 2000, step = 20 }\n";
@@ -397,8 +389,8 @@ mod ends {
         let bench = Workbench::new();
         study(&bench, "x.toml", HUNDRED);
         let child = start(&bench, "sweep x.toml --out results --threads 1");
-        wait_until(|| kept(&bench) > 3);
-        interrupt(&child);
+        until("some results", || kept(&bench) > 3);
+        signal(&child, "INT");
         let ran = ended(child);
         let done = kept(&bench);
         assert_eq!(ran.code, Some(130), "{ran:?}");
@@ -425,7 +417,7 @@ mod ends {
         let mut before = 0;
         for more in [1, 10, 20] {
             let mut child = start(&bench, "sweep x.toml --out results");
-            wait_until(|| kept(&bench) >= before + more);
+            until("more results", || kept(&bench) >= before + more);
             child.kill().expect("it can be killed");
             child.wait().expect("it ends");
             assert!(kept(&bench) >= before + more, "stored results are not lost");

@@ -2,16 +2,11 @@
 //! network namespaces with interfaces.
 
 use baton_testkit::needs::{self, Need};
+use baton_testkit::process::{Process, run, until};
 use libtest_mimic::Arguments;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{self, Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{self, Command, Output, Stdio};
 
-/// Longest wait for an event that must occur, even if the machine is busy.
-const TIMEOUT: Duration = Duration::from_secs(60);
 /// The capabilities that the broker keeps: CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
 const OF_BROKER: u64 = 1 << 10 | 1 << 12 | 1 << 13 | 1 << 39;
 /// The name of the thread that waits for signals, which keeps no capabilities.
@@ -30,10 +25,11 @@ fn each_thread_keeps_only_what_is_documented() {
     let namespace = Namespace::new("threads");
     let broker = namespace.start(&["broker"], None);
     let places = namespace.places();
-    broker.await_file(&format!("{places}/broker.sock"));
+    let socket = format!("{places}/broker.sock");
+    until(&socket, || fs::exists(&socket).unwrap_or_default());
     let adapter = namespace.start(&["adapter", "--handoff", "never"], Some("taking over"));
     for (daemon, kept, least) in [(&broker, OF_BROKER, 4), (&adapter, 0, 2)] {
-        let threads = daemon.await_confined();
+        let threads = await_confined(daemon);
         assert!(threads.len() >= least, "{threads:?}");
         for thread in threads {
             for ids in ["Uid", "Gid"] {
@@ -73,7 +69,7 @@ fn each_namespace_has_an_adapter_of_its_own() {
     for (namespace, adapter) in &adapters {
         let stat = namespace.run(&["stat", "--json", "--control"], "control.sock");
         let text = String::from_utf8_lossy(&stat.stdout);
-        let pid = format!("\"pid\":{}", adapter.child.id());
+        let pid = format!("\"pid\":{}", adapter.pid());
         assert!(stat.status.success() && text.contains(&pid), "{stat:?}");
         // Without a path, the command uses the default path of the namespace.
         let restored = namespace.inside(&["restore", "--all"]);
@@ -115,7 +111,7 @@ struct Namespace {
 impl Namespace {
     fn new(name: &str) -> Self {
         let name = format!("baton-priv-{}-{name}", process::id());
-        ip(&["netns", "add", &name]);
+        run("ip", &["netns", "add", &name]);
         let namespace = Self { name };
         namespace.ip("link add eth1 type veth peer name eth1p");
         namespace.ip("addr add 10.7.8.1/24 dev eth1");
@@ -127,7 +123,7 @@ impl Namespace {
     fn ip(&self, arguments: &str) {
         let mut all = vec!["-n", &self.name];
         all.extend(arguments.split(' '));
-        ip(&all);
+        run("ip", &all);
     }
 
     fn number(&self) -> u64 {
@@ -142,11 +138,12 @@ impl Namespace {
     }
 
     /// Starts a daemon on the namespace's interface from outside, and waits until it prints a line that contains `says`.
-    fn start(&self, arguments: &[&str], says: Option<&str>) -> Daemon {
+    fn start(&self, arguments: &[&str], says: Option<&str>) -> Process {
         let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
         command.arg("live").args(arguments);
         command.args(["--iface", "eth1", "--netns", &self.name]);
-        let daemon = Daemon::start(command);
+        command.stdout(Stdio::null());
+        let daemon = Process::start(command.stderr(Stdio::piped()));
         if let Some(text) = says {
             daemon.says(text);
         }
@@ -173,23 +170,9 @@ impl Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         let places = self.places();
-        ip(&["netns", "delete", &self.name]);
+        run("ip", &["netns", "delete", &self.name]);
         let _ = fs::remove_dir_all(places);
     }
-}
-
-fn ip(arguments: &[&str]) {
-    let status = Command::new("ip").args(arguments).status();
-    assert!(
-        status.expect("ip is installed").success(),
-        "ip {arguments:?}"
-    );
-}
-
-/// A daemon whose output is read. It is killed when dropped.
-struct Daemon {
-    child: Child,
-    lines: Receiver<String>,
 }
 
 /// The status of a thread as the kernel reports it (proc_pid_status(5)).
@@ -204,76 +187,18 @@ impl Thread {
     }
 }
 
-impl Daemon {
-    fn start(mut command: Command) -> Self {
-        let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        let (sender, lines) = channel();
-        let out = child.stderr.take().expect("it is piped");
-        thread::spawn(move || {
-            for line in BufReader::new(out).lines().map_while(Result::ok) {
-                // The test may have dropped the receiver, which is not an error.
-                let _ = sender.send(line);
-            }
-        });
-        Self { child, lines }
-    }
-
-    fn says(&self, text: &str) {
-        let limit = Instant::now() + TIMEOUT;
-        let mut heard = Vec::new();
-        loop {
-            let left = limit.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) if line.contains(text) => return,
-                Ok(line) => heard.push(line),
-                Err(_) => panic!("no line with {text:?}, but {heard:?}"),
-            }
-        }
-    }
-
-    fn await_file(&self, path: &str) {
-        await_that(path, || fs::exists(path).unwrap_or_default());
-    }
-
-    /// Waits until all threads have a filter of system calls, and returns them.
-    fn await_confined(&self) -> Vec<Thread> {
-        let threads = || {
-            let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id()));
-            let tasks = tasks.expect("it runs").filter_map(Result::ok);
-            let status =
-                tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
-            status.map(Thread).collect::<Vec<_>>()
-        };
-        await_that("a filter in each thread", || {
-            threads()
-                .iter()
-                .all(|thread| thread.field("Seccomp") == "2")
-        });
+/// Waits until all threads of a process have a filter of system calls, and returns them.
+fn await_confined(process: &Process) -> Vec<Thread> {
+    let threads = || {
+        let tasks = fs::read_dir(format!("/proc/{}/task", process.pid()));
+        let tasks = tasks.expect("it runs").filter_map(Result::ok);
+        let status = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
+        status.map(Thread).collect::<Vec<_>>()
+    };
+    until("a filter in each thread", || {
         threads()
-    }
-
-    fn end(mut self) {
-        let pid = self.child.id().to_string();
-        let status = Command::new("kill").arg(pid).status();
-        assert!(status.expect("kill is installed").success());
-        let status = self.child.wait().expect("it was started");
-        assert!(status.success(), "{status}");
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-#[track_caller]
-fn await_that(what: &str, is_so: impl Fn() -> bool) {
-    let limit = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < limit, "not within {TIMEOUT:?}: {what}");
-        thread::sleep(Duration::from_millis(20));
-    }
+            .iter()
+            .all(|thread| thread.field("Seccomp") == "2")
+    });
+    threads()
 }

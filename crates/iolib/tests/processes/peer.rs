@@ -6,8 +6,8 @@ use baton_iolib::{
     AdapterAddress, AdapterListener, AnyAdapterLink, AnyHostLink, Geometry, Limits, LiveLink, Spin,
     TcpAdapterListener, wait,
 };
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use baton_testkit::process::Process;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Environment variable with the role of a child process.
@@ -37,7 +37,7 @@ const ROLES: [Role; 6] = [
 
 /// The other process, which is killed when this is dropped.
 pub struct Peer {
-    child: Child,
+    process: Process,
     /// The address at which the process listens, if it is an adapter.
     address: Option<AdapterAddress>,
     _folder: tempfile::TempDir,
@@ -48,17 +48,11 @@ impl Peer {
     pub fn start(role: Role) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("adapter.sock");
-        let mut child = command(role, &AdapterAddress::Unix(path))
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a process");
-        let output = child.stdout.take().expect("standard output is a pipe");
-        let mut line = String::new();
-        let read = BufReader::new(output).read_line(&mut line);
-        read.expect("the child prints a line");
-        let address = line.trim().parse().expect("an address");
+        let mut command = command(role, &AdapterAddress::Unix(path));
+        let process = Process::start(command.stdout(Stdio::piped()));
+        let address = process.line().parse().expect("an address");
         Self {
-            child,
+            process,
             address: Some(address),
             _folder: folder,
         }
@@ -67,7 +61,7 @@ impl Peer {
     /// Starts a host of the adapter at `address`.
     pub fn start_at(role: Role, address: &AdapterAddress) -> Self {
         Self {
-            child: command(role, address).spawn().expect("a process"),
+            process: Process::start(&mut command(role, address)),
             address: None,
             _folder: tempfile::tempdir().expect("a folder"),
         }
@@ -79,20 +73,12 @@ impl Peer {
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.pid()
     }
 
     /// Kills the process by SIGKILL, so that it cannot close the link.
     pub fn kill(self) {
         drop(self);
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // The process may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -10,10 +10,11 @@ use baton_live::port::FaultSpec;
 use baton_live::{Snapshot, ask};
 use baton_sockets::broker::BrokerClient;
 use baton_sockets::{Adapter, DriverConfig, TcpStream};
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use baton_testkit::process::{Process, until};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -67,37 +68,13 @@ pub fn serve_parent() {
     std::process::exit(0);
 }
 
-/// A child process, which is killed when this is dropped at the latest.
-struct Killed(Child);
-
-impl Killed {
-    fn start(role: &str, folder: &Path) -> Self {
-        let mut command = Command::new(std::env::current_exe().expect("the program's path"));
-        command.env(CHILD, format!("{role} {}", folder.display()));
-        let mut child = command
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a child process");
-        let mut line = String::new();
-        let output = child.stdout.take().expect("a pipe");
-        BufReader::new(output)
-            .read_line(&mut line)
-            .expect("the child prints a line");
-        assert_eq!(line.trim(), READY);
-        Self(child)
-    }
-
-    fn kill(&mut self) {
-        self.0.kill().expect("the child runs");
-        self.0.wait().expect("the child has ended");
-    }
-}
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a child process in a role, and waits until it is ready.
+fn start(role: &str, folder: &Path) -> Process {
+    let mut command = Command::new(std::env::current_exe().expect("the program's path"));
+    command.env(CHILD, format!("{role} {}", folder.display()));
+    let process = Process::start(command.stdout(Stdio::piped()));
+    assert_eq!(process.line(), READY);
+    process
 }
 
 /// Runs `work` with a broker at the near end of the veth pair, and listeners at the far end.
@@ -138,15 +115,6 @@ fn exchange(mut near: &TcpStream, mut far: &std::net::TcpStream, number: usize) 
     far.write_all(&data).expect("the connection is open");
     near.read_exact(&mut arrived).expect("the data arrives");
     assert!(arrived == data, "the data arrives unchanged");
-}
-
-/// Waits for a condition that must become true.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Returns the number of connections on adapters, of handoffs, and of connections that continued in the kernel after their adapter was
@@ -194,7 +162,7 @@ fn killed_notice(broker: &Broker) -> (usize, usize, usize) {
 fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
     const CONNECTIONS: usize = 60;
     with_broker(|broker, listeners, folder| {
-        let mut process = Killed::start("adapter", folder);
+        let mut process = start("adapter", folder);
         let adapter = attach(folder);
         let pairs: Vec<_> = (0..CONNECTIONS)
             .map(|number| connect(&adapter, &listeners[number % listeners.len()]))
@@ -219,7 +187,7 @@ fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
             for (number, (near, far)) in pairs.iter().enumerate() {
                 exchange(near, far, number);
             }
-            process = Killed::start("adapter", folder);
+            process = start("adapter", folder);
         }
     });
 }
@@ -227,7 +195,7 @@ fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
 /// The adapter has accepted and sent data that no peer has acknowledged.
 fn a_short_answer_in_flight_outlives_a_killed_adapter() {
     with_broker(|broker, listeners, folder| {
-        let mut process = Killed::start(MUTE, folder);
+        let mut process = start(MUTE, folder);
         let adapter = attach(folder);
         let longest = DATA_BYTES;
         let lens = [0, 1, 2, 701, 1448, 1449, longest, longest + 1, 20_000];
@@ -318,7 +286,7 @@ fn echo_known(mut far: &std::net::TcpStream, seed: usize) -> std::io::Result<usi
 fn busy_connections_of_a_killed_adapter_stay_correct_or_are_reset() {
     const CONNECTIONS: usize = 24;
     with_broker(|broker, listeners, folder| {
-        let mut process = Killed::start("adapter", folder);
+        let mut process = start("adapter", folder);
         let adapter = attach(folder);
         let pairs: Vec<_> = (0..CONNECTIONS)
             .map(|number| connect(&adapter, &listeners[number % listeners.len()]))
@@ -344,7 +312,7 @@ fn busy_connections_of_a_killed_adapter_stay_correct_or_are_reset() {
                 thread::sleep(Duration::from_millis(400));
                 process.kill();
                 killed_notice(broker);
-                process = Killed::start("adapter", folder);
+                process = start("adapter", folder);
             }
         });
         assert!(moved(&adapter).1 > CONNECTIONS as u64 / 2);
@@ -356,8 +324,8 @@ fn connections_continue_when_the_broker_is_killed() {
         with_far_listeners(|listeners| {
             let folder = tempfile::tempdir().expect("a folder");
             let folder = folder.path();
-            let mut broker = Killed::start("broker", folder);
-            let _process = Killed::start("adapter", folder);
+            let mut broker = start("broker", folder);
+            let _process = start("adapter", folder);
             let adapter = attach(folder);
             let (near, far) = connect(&adapter, &listeners[0]);
             until("the connection moves to the adapter", || {
@@ -384,14 +352,14 @@ fn connections_continue_when_the_broker_is_killed() {
 struct Served {
     adapter: Adapter,
     pairs: Vec<(TcpStream, std::net::TcpStream)>,
-    broker: Killed,
-    process: Killed,
+    broker: Process,
+    process: Process,
 }
 
 impl Served {
     fn start(folder: &Path) -> Self {
-        let broker = Killed::start("broker", folder);
-        let process = Killed::start("adapter", folder);
+        let broker = start("broker", folder);
+        let process = start("adapter", folder);
         Self {
             adapter: attach_with(
                 folder,
@@ -440,7 +408,7 @@ fn the_next_broker_takes_over_an_adapter_with_its_connections() {
         served.more(listeners, CONNECTIONS);
         served.broker.kill();
         served.exchange();
-        served.broker = Killed::start("broker", folder);
+        served.broker = start("broker", folder);
         served.exchange();
         // Existing connections stay on the adapter, and more move to it.
         served.more(listeners, CONNECTIONS);
@@ -456,7 +424,7 @@ fn the_next_broker_takes_over_an_adapter_with_its_connections() {
             moved(&served.adapter).2 == 3 * CONNECTIONS as u64
         });
         served.exchange();
-        served.process = Killed::start("adapter", folder);
+        served.process = start("adapter", folder);
         served.more(listeners, 1);
     });
 }
@@ -502,8 +470,8 @@ fn connections_of_an_adapter_killed_without_a_broker_are_reset() {
         served.more(listeners, 2);
         served.broker.kill();
         served.process.kill();
-        served.broker = Killed::start("broker", folder);
-        served.process = Killed::start("adapter", folder);
+        served.broker = start("broker", folder);
+        served.process = start("adapter", folder);
         for (near, _) in served.pairs.drain(..) {
             let lost = (&near).read(&mut [0; 1]).expect_err("a reset");
             assert_eq!(lost.kind(), ErrorKind::ConnectionReset);

@@ -4,10 +4,10 @@ use crate::frames::flow_between;
 use crate::wire::{NEAR, on_veth, run};
 use baton_live::port::{AfXdp, AfXdpConfig};
 use baton_live::xdp::{GuardKind, Lookup, LookupConfig, Mode, Steering, XdpError};
-use std::io::{BufRead, BufReader, Read};
+use baton_testkit::process::{Process, until};
+use std::io::Read;
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 pub const ALL: &[(&str, fn())] = baton_testkit::tests![
     a_guard_left_behind_is_taken_over_and_removed,
@@ -62,7 +62,7 @@ pub fn serve_parent() {
 }
 
 /// Starts this program as a child process by the command `before`, with `line` as its task. Returns the process and the first line that it prints.
-pub fn child(before: &[&str], line: &str) -> (Child, String) {
+pub fn child(before: &[&str], line: &str) -> (Process, String) {
     let this = std::env::current_exe().expect("the program's path");
     let mut words = before
         .iter()
@@ -71,13 +71,9 @@ pub fn child(before: &[&str], line: &str) -> (Child, String) {
     let mut command = Command::new(words.next().expect("a program"));
     command.args(words).env(CHILD, line);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("a child process");
-    let mut line = String::new();
-    let output = child.stdout.as_mut().expect("a pipe");
-    BufReader::new(output)
-        .read_line(&mut line)
-        .expect("the child prints a line");
-    (child, line.trim().to_owned())
+    let child = Process::start(&mut command);
+    let line = child.line();
+    (child, line)
 }
 
 /// Returns whether an XDP program is attached to the interface, and how many programs are attached to its egress.
@@ -128,17 +124,9 @@ fn links_disappear_with_a_killed_process() {
         let (mut child, line) = child(&["env"], "tcx");
         assert_eq!(line, ATTACHED);
         assert_eq!(programs(), (true, 1));
-        child.kill().expect("the child runs");
-        child.wait().expect("the child has ended");
+        child.kill();
         // The kernel cleans up asynchronously.
-        let start = Instant::now();
-        while programs() != (false, 0) {
-            assert!(
-                start.elapsed() < Duration::from_secs(30),
-                "the programs stay attached"
-            );
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until("the programs are detached", || programs() == (false, 0));
         // Another lookup can use the interface again.
         let lookup = Lookup::attach(NEAR, LookupConfig::default()).expect("it attaches");
         AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup).expect("a socket");
@@ -163,8 +151,7 @@ fn a_guard_left_behind_is_taken_over_and_removed() {
         assert_eq!(filters(), 0);
         let (mut child, line) = child(&["env"], "clsact");
         assert_eq!(line, ATTACHED);
-        child.kill().expect("the child runs");
-        child.wait().expect("the child has ended");
+        child.kill();
         assert_eq!(filters(), 1, "the filter outlives the process");
         let lookup = Lookup::attach(NEAR, config).expect("it attaches");
         assert_eq!(filters(), 1, "the lookup takes the filter over");
@@ -237,13 +224,12 @@ fn missing_permissions_and_interfaces_are_named() {
             "--clear-groups",
             "--inh-caps=-all",
         ];
-        let (mut child, line) = child(&nobody, "tcx");
+        let (_child, line) = child(&nobody, "tcx");
         assert!(line.contains("no permission to"), "{line}");
         assert!(
             line.contains("CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW"),
             "{line}"
         );
-        child.wait().expect("the child has ended");
         let absent =
             AfXdp::open("nowhere0", &AfXdpConfig::default()).expect_err("no such interface");
         assert!(
@@ -268,10 +254,8 @@ fn three_capabilities_are_enough() {
         );
         let user = ["--reuid", "65534", "--clear-groups"];
         let before = [&["setpriv"], &user[..], &[&inherited, &ambient]].concat();
-        let (mut child, line) = child(&before, "tcx");
+        let (_child, line) = child(&before, "tcx");
         assert_eq!(line, ATTACHED);
-        child.kill().expect("the child runs");
-        child.wait().expect("the child has ended");
     });
 }
 

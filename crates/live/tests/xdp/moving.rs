@@ -13,6 +13,7 @@ use baton_sockets::{
     Adapter, AdapterAddress, Driver, DriverConfig, Events, Interest, Poll, TcpListener, TcpStream,
     Token,
 };
+use baton_testkit::process::until;
 use baton_wire::Endpoint;
 use baton_wire::Time;
 use bytes::Bytes;
@@ -273,10 +274,7 @@ fn a_connection_returns_with_unread_data() {
             far.read_exact(&mut [0; 2]).expect("it is open");
             let data: Vec<u8> = (0..UNREAD).map(|at| (at % 251) as u8).collect();
             far.write_all(&data).expect("it is open");
-            let late = Instant::now() + crate::peers::PATIENCE;
-            while stream.readiness().unread == 0 && Instant::now() < late {
-                thread::sleep(Duration::from_millis(1));
-            }
+            until("data arrives", || stream.readiness().unread != 0);
             stream.begin_return();
             assert!(stream.is_returned(), "it comes back");
             let mut back = vec![0; UNREAD];

@@ -1,7 +1,7 @@
 //! Network namespaces with a veth pair.
 
+pub use baton_testkit::process::run;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
-use std::process::Command;
 use std::thread;
 
 /// The interface under test.
@@ -53,16 +53,4 @@ pub fn on_veth(queues: u32, work: impl FnOnce() + Send) {
         }
         work();
     });
-}
-
-/// Runs a command, which must succeed; returns its output.
-pub fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output();
-    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
-    assert!(
-        output.status.success(),
-        "{program} {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).expect("UTF-8")
 }
