@@ -1,5 +1,6 @@
 //! CACHE INIT, INSERT, and SENDs from the cache.
 
+use crate::connected;
 use crate::world::*;
 use baton_bus::HostLink;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Response, Status};
@@ -15,12 +16,10 @@ const NOBODY: u32 = 99;
 
 /// Creates a world with a cache and a connection, socket 2. Returns the peer's end.
 fn with_cache() -> (World, ConnId) {
-    let mut world = World::with(|config| {
+    let (mut world, peer) = connected(World::with(|config| {
         config.cache_bytes = CACHE_BYTES;
         config.most_inserts = 4;
-    });
-    world.listen(0, 1, 80);
-    let peer = world.connection(0, 1, 2, 80);
+    }));
     start(&mut world, 0);
     (world, peer)
 }
@@ -152,9 +151,7 @@ fn invalid_references_are_refused_with_a_reason() {
 
 #[test]
 fn without_a_cache_nothing_can_be_sent_from_it() {
-    let mut world = World::new();
-    world.listen(0, 1, 80);
-    world.connection(0, 1, 2, 80);
+    let (mut world, _) = connected(World::new());
     let tag = world.ask(0, NOBODY, Action::CacheInit);
     let Outcome::CacheReady { bytes: 0, .. } = world.answers(0)[0].outcome else {
         panic!("{tag}: expected that there is no cache");

@@ -1,17 +1,10 @@
 //! CLOSE, and connections that end for other reasons.
 
+use crate::connected;
 use crate::world::*;
 use baton_bus::descriptor::{Action, Close, Opcode, Response, Status};
-use baton_tcp::{CloseReason, Config, ConnId, Event};
+use baton_tcp::{CloseReason, Config, Event};
 use baton_wire::Span;
-
-/// Creates a world with a connection, socket 2. Returns the peer's end.
-fn connected() -> (World, ConnId) {
-    let mut world = World::new();
-    world.listen(0, 1, 80);
-    let peer = world.connection(0, 1, 2, 80);
-    (world, peer)
-}
 
 fn closed(tag: u32, status: Status) -> Response {
     done(2, tag, status, Opcode::Close)
@@ -26,7 +19,7 @@ fn is_free(world: &mut World) -> bool {
 
 #[test]
 fn a_close_is_answered_when_the_connection_has_ended() {
-    let (mut world, peer) = connected();
+    let (mut world, peer) = connected(World::new());
     let receive = world.post_receive(0, 2, 64);
     let send = world.post_send(0, 2, data(0, 3000));
     let close = world.ask(0, 2, close());
@@ -47,7 +40,7 @@ fn a_close_is_answered_when_the_connection_has_ended() {
 
 #[test]
 fn data_sent_before_a_close_is_sent_before_the_fin() {
-    let (mut world, peer) = connected();
+    let (mut world, peer) = connected(World::new());
     world.apps[0].faults.delay_dma(4);
     for index in 0..20 {
         world.post_send(0, 2, data(index * 4096, 4096));
@@ -60,7 +53,7 @@ fn data_sent_before_a_close_is_sent_before_the_fin() {
 
 #[test]
 fn the_peer_closes_first() {
-    let (mut world, peer) = connected();
+    let (mut world, peer) = connected(World::new());
     world.peer.close(peer);
     world.run();
     assert_eq!(world.answers(0), [peer_closed(2)]);
@@ -73,7 +66,7 @@ fn the_peer_closes_first() {
 
 #[test]
 fn a_socket_ends_when_both_directions_are_closed() {
-    let (mut world, peer) = connected();
+    let (mut world, peer) = connected(World::new());
     let shut = world.ask(0, 2, Action::Close(Close::Write));
     assert_eq!(world.answers(0), [closed(shut, Status::Ok)]);
     let again = world.ask(0, 2, Action::Close(Close::Write));
@@ -96,7 +89,7 @@ fn a_socket_ends_when_both_directions_are_closed() {
 
 #[test]
 fn a_shut_socket_is_closed() {
-    let (mut world, peer) = connected();
+    let (mut world, peer) = connected(World::new());
     let shut = world.post(0, 2, Action::Close(Close::Write));
     let tag = world.post(0, 2, close());
     let again = world.post(0, 2, close());
@@ -112,7 +105,7 @@ fn a_shut_socket_is_closed() {
 
 #[test]
 fn a_reset_answers_all_requests() {
-    let (mut world, peer) = connected();
+    let (mut world, peer) = connected(World::new());
     world.is_cut = true;
     // More than fits into the peer's window and the send buffer.
     let mut sends: Vec<u32> = (0..100)
@@ -158,7 +151,7 @@ fn a_reset_after_the_peers_fin_discards_undelivered_data() {
 
 #[test]
 fn the_end_of_a_connection_waits_for_its_transfers() {
-    let (mut world, peer) = connected();
+    let (mut world, peer) = connected(World::new());
     world.apps[0].faults.delay_dma(30);
     let receives = [0, 1].map(|_| world.post_receive(0, 2, 100));
     let send = world.post_send(0, 2, data(0, 700));
@@ -200,7 +193,7 @@ fn the_end_of_a_connection_waits_for_its_transfers() {
 #[test]
 fn a_close_that_comes_while_transfers_end_is_answered() {
     for how in [Close::Both, Close::Abort] {
-        let (mut world, peer) = connected();
+        let (mut world, peer) = connected(World::new());
         world.apps[0].faults.delay_dma(30);
         world.post_send(0, 2, data(0, 700));
         world.turn();
@@ -219,7 +212,7 @@ fn a_close_that_comes_while_transfers_end_is_answered() {
 
 #[test]
 fn an_abort_ends_at_once() {
-    let (mut world, peer) = connected();
+    let (mut world, peer) = connected(World::new());
     let receive = world.post_receive(0, 2, 64);
     world.run();
     let tag = world.ask(0, 2, Action::Close(Close::Abort));
@@ -239,7 +232,7 @@ fn an_abort_ends_at_once() {
 #[test]
 fn data_sent_before_an_abort_is_sent_before_the_reset() {
     for is_inline in [false, true] {
-        let (mut world, peer) = connected();
+        let (mut world, peer) = connected(World::new());
         world.apps[0].faults.delay_dma(4);
         let before = world.to_peer;
         let send = match is_inline {
@@ -269,9 +262,7 @@ fn an_abort_does_not_wait_for_the_peers_window() {
         send_buffer: 8192,
         ..Config::default()
     };
-    let mut world = World::with_tcp(|_| {}, tcp);
-    world.listen(0, 1, 80);
-    let peer = world.connection(0, 1, 2, 80);
+    let (mut world, peer) = connected(World::with_tcp(|_| {}, tcp));
     world.is_cut = true;
     for index in 0..4 {
         world.post_send(0, 2, data(index * 4096, 4096));
@@ -288,7 +279,7 @@ fn an_abort_does_not_wait_for_the_peers_window() {
 
 #[test]
 fn an_abort_overtakes_a_close() {
-    let (mut world, _) = connected();
+    let (mut world, _) = connected(World::new());
     world.is_cut = true;
     let shut = world.post(0, 2, Action::Close(Close::Write));
     let both = world.post(0, 2, close());
@@ -307,7 +298,7 @@ fn an_abort_overtakes_a_close() {
 #[test]
 fn closing_with_unread_data_resets() {
     // RFC 9293 3.6.1.
-    let (mut world, peer) = connected();
+    let (mut world, peer) = connected(World::new());
     world.peer_sends(peer, data(0, 100));
     let tag = world.ask(0, 2, close());
     assert_eq!(world.answers(0), [closed(tag, Status::Aborted)]);
@@ -317,7 +308,7 @@ fn closing_with_unread_data_resets() {
 
 #[test]
 fn undelivered_data_outlives_the_connection() {
-    let (mut world, peer) = connected();
+    let (mut world, peer) = connected(World::new());
     world.ask(0, 2, Action::Close(Close::Write));
     world.received(0);
     assert_eq!(world.peer.write(peer, data(0, 100)), Ok(100));
@@ -336,7 +327,7 @@ fn undelivered_data_outlives_the_connection() {
 
 #[test]
 fn a_peer_that_does_not_answer_is_given_up() {
-    let (mut world, _) = connected();
+    let (mut world, _) = connected(World::new());
     world.ask(
         0,
         2,

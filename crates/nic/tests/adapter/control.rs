@@ -1,5 +1,6 @@
 //! Sockets before they have a connection: SOCKET, BIND, LISTEN, SETSOCKOPT, STATUS, and refused requests.
 
+use crate::connected;
 use crate::world::*;
 use baton_bus::descriptor::{
     Action, Buffer, Close, Opcode, Outcome, SocketInfo, SocketOption, Status,
@@ -327,9 +328,7 @@ fn nonsensical_requests_are_violations() {
         ),
     ];
     for (action, violation) in requests {
-        let mut world = World::new();
-        world.listen(0, 1, 80);
-        world.connection(0, 1, 2, 80);
+        let (mut world, _) = connected(World::new());
         world.post(0, 2, action);
         assert_eq!(world.pump(0), Err(LinkError::Violation(violation)));
     }

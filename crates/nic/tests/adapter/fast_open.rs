@@ -1,5 +1,6 @@
 //! TCP Fast Open (RFC 7413).
 
+use crate::connected;
 use crate::world::*;
 use baton_bus::descriptor::{Action, Opcode, Outcome, SocketOption, Status};
 use baton_tcp::{Config, ConnId, FastOpen, FastOpenListening, State};
@@ -113,9 +114,7 @@ fn inline_sends_go_with_the_syn_of_a_connect() {
 
 #[test]
 fn fast_open_is_refused_on_a_connected_socket() {
-    let mut world = World::new();
-    world.listen(0, 1, 80);
-    world.connection(0, 1, 2, 80);
+    let (mut world, _) = connected(World::new());
     let tag = world.ask(0, 2, set(SocketOption::FastOpen, 1));
     let refused = done(2, tag, Status::WrongState, Opcode::SetOption);
     assert_eq!(world.answers(0), [refused]);

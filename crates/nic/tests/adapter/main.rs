@@ -15,4 +15,12 @@ mod sending;
 mod sessions;
 mod times;
 
-use baton_cluster::world;
+use baton_cluster::world::{self, World};
+use baton_tcp::ConnId;
+
+/// Adds a connection, socket 2, to a world. Returns the peer's end.
+fn connected(mut world: World) -> (World, ConnId) {
+    world.listen(0, 1, 80);
+    let peer = world.connection(0, 1, 2, 80);
+    (world, peer)
+}

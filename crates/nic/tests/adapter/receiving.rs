@@ -1,16 +1,10 @@
 //! RECV: receiving data into posted buffers.
 
+use crate::connected;
 use crate::world::*;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Status};
 use baton_nic::adapter::AdapterConfig;
 use baton_tcp::{Config, ConnId, LinuxRules};
-
-/// Adds a connection, socket 2, to a world. Returns the peer's end.
-fn connected(mut world: World) -> (World, ConnId) {
-    world.listen(0, 1, 80);
-    let peer = world.connection(0, 1, 2, 80);
-    (world, peer)
-}
 
 #[test]
 fn buffers_wait_for_data_and_data_for_buffers() {

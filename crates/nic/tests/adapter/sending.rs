@@ -1,16 +1,10 @@
 //! SEND: sending data.
 
+use crate::connected;
 use crate::world::*;
 use baton_bus::HostLink;
 use baton_bus::descriptor::{Action, Buffer, Close, Opcode, Outcome, SocketOption, Status};
-use baton_tcp::{Config, ConnId};
-
-/// Adds a connection, socket 2, to a world. Returns the peer's end.
-fn connected(mut world: World) -> (World, ConnId) {
-    world.listen(0, 1, 80);
-    let peer = world.connection(0, 1, 2, 80);
-    (world, peer)
-}
+use baton_tcp::Config;
 
 #[test]
 fn a_send_is_answered_once_its_data_was_fetched() {

@@ -1,5 +1,6 @@
 //! Several applications: what they share, and what happens when they detach.
 
+use crate::connected;
 use crate::world::*;
 use baton_bus::descriptor::{Action, Outcome, Status};
 use baton_nic::adapter::{AttachError, Ending};
@@ -58,9 +59,7 @@ fn an_application_that_leaves_is_reset() {
 
 #[test]
 fn an_application_that_leaves_is_drained() {
-    let mut world = World::new();
-    world.listen(0, 1, 80);
-    let whole = world.connection(0, 1, 2, 80);
+    let (mut world, whole) = connected(World::new());
     let partial = world.connection(0, 1, 3, 80);
     world.is_cut = true;
     world.post_send(0, 2, data(0, 4000));
@@ -86,9 +85,7 @@ fn an_application_that_leaves_is_drained() {
 
 #[test]
 fn draining_has_a_time_limit() {
-    let mut world = World::with(|config| config.drain_ms = 500);
-    world.listen(0, 1, 80);
-    let peer = world.connection(0, 1, 2, 80);
+    let (mut world, peer) = connected(World::with(|config| config.drain_ms = 500));
     world.detach(0, Ending::Drain);
     world.wait(Span::from_ms(499));
     assert_eq!(world.adapter.orphans(), 1, "the peer does not close");
@@ -113,9 +110,7 @@ fn the_number_of_drained_connections_is_limited() {
 
 #[test]
 fn closed_connections_of_a_detached_application_end_in_order() {
-    let mut world = World::new();
-    world.listen(0, 1, 80);
-    let peer = world.connection(0, 1, 2, 80);
+    let (mut world, peer) = connected(World::new());
     world.post_send(0, 2, data(0, 100));
     world.ask(0, 2, close());
     world.detach(0, Ending::Reset);
