@@ -151,7 +151,8 @@ pub const DOCUMENTED: &[Documented] = &[
         name: "different buffer space",
         is_it: |found| {
             let looks = [
-                "poll", "select", "wait", "pollset", "ioctl", "end", "thread", "peerread",
+                "poll", "select", "wait", "pollset", "ioctl", "end", "thread", "peerread", "fork",
+                "exec",
             ];
             let is_about_room = looks.iter().chain(SENDS).any(|name| *name == found.call);
             found.way == Way::Moves && found.is_after_fill && is_about_room
