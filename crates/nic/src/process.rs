@@ -348,7 +348,8 @@ impl<F> Process<F> {
         self.look_at_links(now, adapter, lower.stack(), links)
     }
 
-    /// Looks at each link on which something may have happened. Returns whether there was anything.
+    /// Looks at each link on which something may have happened. Returns whether there was anything, or the first application that has failed
+    /// once it has looked at all links.
     fn look_at_links<P: Payload + Inline>(
         &mut self,
         now: Time,
@@ -356,7 +357,7 @@ impl<F> Process<F> {
         stack: &mut Stack<P>,
         links: &mut impl Links<P>,
     ) -> Result<bool, (SessionId, LinkError)> {
-        let mut any = false;
+        let (mut any, mut failed) = (false, None);
         for index in 0..self.attached.len() {
             let session = self.attached[index];
             if links.is_asleep(session) && !adapter.has_work(session) {
@@ -369,9 +370,12 @@ impl<F> Process<F> {
                 true => pump(now, adapter, stack, session, link),
                 false => self.look_at(now, adapter, session, link),
             };
-            any |= looked.map_err(|error| (session, error))?;
+            match looked {
+                Ok(did) => any |= did,
+                Err(error) => failed = failed.or(Some((session, error))),
+            }
         }
-        Ok(any)
+        failed.map_or(Ok(any), Err)
     }
 
     /// Takes the requests from an application's link, and puts responses there that waited for space. Returns whether it did the latter.
@@ -475,13 +479,14 @@ impl<F> Process<F> {
         adapter.handle_events(now, lower.stack());
         let mut did = false;
         for _ in 0..rounds {
-            let moved = self.look_at_links(now, adapter, lower.stack(), links)?
-                | lower.take_packets(now, adapter, None);
+            let looked = self.look_at_links(now, adapter, lower.stack(), links);
+            let moved = lower.take_packets(now, adapter, None) | !matches!(looked, Ok(false));
             if !moved {
                 break;
             }
             did = true;
             adapter.handle_events(now, lower.stack());
+            looked?;
         }
         Ok(did)
     }

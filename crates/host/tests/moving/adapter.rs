@@ -139,6 +139,7 @@ impl AdapterSide {
             beside: None,
             quiet: false,
             arrived: 1,
+            unclaimed: 0,
             room: MOST_PIECES,
             frames: &mut Vec::new(),
             end: &mut |frame| send(std::mem::take(frame).into()),

@@ -19,6 +19,8 @@ pub struct Below<'a> {
     pub quiet: bool,
     /// Number of segments that the host has received since the process last looked, if all work is done at once.
     pub arrived: u32,
+    /// Number of packets that no connection here claimed.
+    pub unclaimed: u32,
     /// Maximum number of further frames.
     pub room: usize,
     /// Buffer to which frames are appended.
@@ -61,7 +63,9 @@ impl Below<'_> {
     /// Passes unclaimed packets to the hosts that want them. The stack answers the others, unless `quiet`. Returns the number of packets.
     fn pass_unclaimed(&mut self, now: Time, adapter: &mut Adapter<Bytes>) -> u32 {
         if let Some(beside) = &mut self.beside {
-            return beside.hold(now, self.host);
+            let held = beside.hold(now, self.host);
+            self.unclaimed += held;
+            return held;
         }
         let mut passed = 0;
         while let Some(Unclaimed { flow, packet }) = self.host.poll_unclaimed() {
@@ -76,6 +80,7 @@ impl Below<'_> {
                 }
             }
         }
+        self.unclaimed += passed;
         passed
     }
 

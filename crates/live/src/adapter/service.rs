@@ -332,12 +332,14 @@ impl AdapterService {
             host,
             beside: self.beside.as_mut(),
             arrived: u32::try_from(received - before).unwrap_or(u32::MAX),
+            unclaimed: 0,
             room: 0,
             frames: &mut Vec::new(),
             end: &mut |_| {},
         };
         let mut links = ApplicationLinks(&mut self.applications);
         let looked = (self.process).look(now, &mut self.adapter, &mut below, &mut links);
+        self.busy |= below.unclaimed > 0;
         self.end_work(now, host, looked);
     }
 
@@ -605,6 +607,7 @@ impl AdapterService {
             host,
             beside: self.beside.as_mut(),
             arrived: 0,
+            unclaimed: 0,
             room: most,
             frames,
             end,

@@ -239,6 +239,7 @@ impl Desk {
             beside: None,
             quiet: false,
             arrived: 0,
+            unclaimed: 0,
             room: most,
             frames: &mut Vec::new(),
             end: &mut |_| sent += 1,
