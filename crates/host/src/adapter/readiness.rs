@@ -36,8 +36,14 @@ impl<P: Inline> OsLayer<P> {
     /// Reports that there may be something to read. For connections that the application has not accepted yet, this happens when it accepts
     /// them.
     pub(super) fn wake_reader(&mut self, number: u32) {
+        self.wake_reader_for(number, true);
+    }
+
+    /// Works like [`Self::wake_reader`]. `is_new` says whether there is anything that was not reported before; an event that the application
+    /// has not taken yet is not repeated.
+    pub(super) fn wake_reader_for(&mut self, number: u32, is_new: bool) {
         let entry = self.socket_mut(number);
-        entry.is_repeated = false;
+        entry.is_repeated = !is_new && (!entry.readable || entry.is_repeated);
         if entry.is_known() {
             entry.readable = true;
             self.tell(number);

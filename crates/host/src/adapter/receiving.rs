@@ -174,10 +174,8 @@ impl<P: Inline> OsLayer<P> {
         if let Some(timing) = &mut entry.timing {
             timing.came(before, SeqNr(entry.came));
         }
-        let is_repeated = !is_new && (!entry.readable || entry.is_repeated);
         self.pieces.push(&mut entry.received, data);
-        self.wake_reader(number);
-        self.socket_mut(number).is_repeated = is_repeated;
+        self.wake_reader_for(number, is_new);
         self.intend(number, Intents::RECEIVE);
     }
 
@@ -222,10 +220,8 @@ impl<P: Inline> OsLayer<P> {
         let was_known = entry.has_ended();
         entry.later = Later::default();
         if !std::mem::replace(&mut entry.ended, true) {
-            let is_repeated = was_known && (!entry.readable || entry.is_repeated);
             self.settle_pledge(number);
-            self.wake_reader(number);
-            self.socket_mut(number).is_repeated = is_repeated;
+            self.wake_reader_for(number, !was_known);
         }
     }
 }

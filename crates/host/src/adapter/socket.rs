@@ -151,7 +151,6 @@ impl Operation {
     }
 }
 
-/// One socket.
 /// Data of a connection that waits in the adapter, behind the data that the application has not read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Later {
@@ -163,6 +162,7 @@ pub(super) struct Later {
     pub error: Option<Status>,
 }
 
+/// One socket.
 #[derive(Clone, Debug)]
 pub(super) struct Socket {
     pub phase: Phase,
@@ -181,7 +181,7 @@ pub(super) struct Socket {
     /// Data that the application has not read.
     pub received: Chain,
     pub received_len: usize,
-    /// The application knows already what the last event says.
+    /// The last event reports only what an earlier one has reported.
     pub is_repeated: bool,
     /// What the adapter has reported of the data behind that.
     pub later: Later,
