@@ -19,7 +19,7 @@ pub struct Below<'a> {
     pub quiet: bool,
     /// Number of segments that the host has received since the process last looked, if all work is done at once.
     pub arrived: u32,
-    /// Number of packets that no connection here claimed.
+    /// Number of packets so far that no connection here claimed.
     pub unclaimed: u32,
     /// Maximum number of further frames.
     pub room: usize,
@@ -60,16 +60,14 @@ impl Below<'_> {
         self.host.pass_unclaimed(keeps);
     }
 
-    /// Passes unclaimed packets to the hosts that want them. The stack answers the others, unless `quiet`. Returns the number of packets.
-    fn pass_unclaimed(&mut self, now: Time, adapter: &mut Adapter<Bytes>) -> u32 {
+    /// Passes unclaimed packets to the hosts that want them, and counts them. The stack answers the others, unless `quiet`.
+    fn pass_unclaimed(&mut self, now: Time, adapter: &mut Adapter<Bytes>) {
         if let Some(beside) = &mut self.beside {
-            let held = beside.hold(now, self.host);
-            self.unclaimed += held;
-            return held;
+            self.unclaimed += beside.hold(now, self.host);
+            return;
         }
-        let mut passed = 0;
         while let Some(Unclaimed { flow, packet }) = self.host.poll_unclaimed() {
-            passed += 1;
+            self.unclaimed += 1;
             match adapter.host_for(flow.local) {
                 Some(socket) => adapter.pass(socket, packet),
                 None if self.quiet => {
@@ -80,8 +78,6 @@ impl Below<'_> {
                 }
             }
         }
-        self.unclaimed += passed;
-        passed
     }
 
     /// Sends the packets of the IP layer and of hosts. Returns how many there were.
@@ -116,8 +112,8 @@ impl Lower for Below<'_> {
     /// connections here are Qlen.
     fn arrived(&mut self, now: Time, adapter: &mut Adapter<Bytes>, waiting: u32) -> Option<u32> {
         self.keep_unclaimed(adapter);
-        let unclaimed = self.pass_unclaimed(now, adapter);
-        (self.arrived > 0).then(|| waiting + self.arrived.saturating_sub(unclaimed))
+        self.pass_unclaimed(now, adapter);
+        (self.arrived > 0).then(|| waiting + self.arrived.saturating_sub(self.unclaimed))
     }
 
     /// Looks the frame up again: its connection may have come or gone since.
