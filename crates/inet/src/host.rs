@@ -208,13 +208,13 @@ impl Host {
         }
     }
 
-    /// Processes a frame, unless its connection is in another stack: [`Host::poll_unclaimed`] then returns it.
+    /// Processes a frame, unless its connection is in another stack: then returns its packet.
     pub fn handle_frame_unless(
         &mut self,
         now: Time,
         frame: Bytes,
         is_elsewhere: impl Fn(&Flow) -> bool,
-    ) -> Arrived {
+    ) -> Option<Unclaimed> {
         let whole = frame.clone();
         let received = self.interface.receive(now, frame, &mut self.arrived);
         let is_own = match &received {
@@ -222,7 +222,8 @@ impl Host {
             Received::PathError(Quote { flow, .. }, _) => !is_elsewhere(flow),
             Received::Consumed | Received::Refused(_) => true,
         };
-        self.handle_or_pass(now, received, &whole, is_own)
+        self.handle_or_pass(now, received, &whole, is_own);
+        self.poll_unclaimed()
     }
 
     fn handle_or_pass(

@@ -13,7 +13,7 @@ use baton_bus::descriptor::Status;
 use baton_host::layer::{AdapterEnd, AdapterId, LayerCalls, SocketLayer};
 use baton_host::process::{HostProcess, Lower, PacketSocket};
 use baton_host::{Ready, Selection, SocketId};
-use baton_inet::{Cidr, Host, InterfaceConfig, Medium, Unclaimed};
+use baton_inet::{Cidr, Host, InterfaceConfig, Medium};
 use baton_iolib::Arena;
 use baton_sockets::kernel::PlaceRow;
 use baton_sockets::{Driver, HostEnd};
@@ -76,9 +76,8 @@ impl Lower<Bytes> for Below {
         packet: Bytes,
         is_away: impl Fn(&Flow) -> bool,
     ) -> Option<(Flow, Bytes)> {
-        self.host.handle_frame_unless(now, packet, is_away);
-        let Unclaimed { flow, packet } = self.host.poll_unclaimed()?;
-        Some((flow, packet))
+        let unclaimed = self.host.handle_frame_unless(now, packet, is_away)?;
+        Some((unclaimed.flow, unclaimed.packet))
     }
 
     fn handle_timeouts(&mut self, now: Time) {

@@ -7,7 +7,7 @@ use baton_bus::link::MemoryHost;
 use baton_host::layer::AdapterId;
 use baton_host::process::{HostProcess, Lower, PacketSocket};
 use baton_host::{Gone, Ready, Receive, SocketId, Sockets};
-use baton_inet::{Host, Unclaimed};
+use baton_inet::Host;
 use baton_tcp::Stack;
 use baton_testkit::Network;
 use baton_wire::{Flow, Time};
@@ -39,9 +39,8 @@ impl Lower<Bytes> for Below<'_> {
         packet: Bytes,
         is_away: impl Fn(&Flow) -> bool,
     ) -> Option<(Flow, Bytes)> {
-        self.host.handle_frame_unless(now, packet, is_away);
-        let Unclaimed { flow, packet } = self.host.poll_unclaimed()?;
-        Some((flow, packet))
+        let unclaimed = self.host.handle_frame_unless(now, packet, is_away)?;
+        Some((unclaimed.flow, unclaimed.packet))
     }
 
     fn handle_timeouts(&mut self, now: Time) {
