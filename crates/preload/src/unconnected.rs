@@ -47,11 +47,12 @@ pub fn note(instance: c_int, operation: c_int, fd: c_int, event: Option<epoll_ev
 pub fn is_unconnected(fd: c_int) -> bool {
     // The kernel's socket of a connection on the adapter is closed, too.
     let is_connection = table::socket(fd).is_some_and(|socket| socket.stream().is_some());
+    if is_connection || family(fd).is_none() {
+        return false;
+    }
     // The state is the first byte of TCP_INFO.
     let state = sys::option(fd, libc::IPPROTO_TCP, libc::TCP_INFO);
-    !is_connection
-        && family(fd).is_some()
-        && state.is_ok_and(|info| info.to_ne_bytes()[0] == CLOSED)
+    state.is_ok_and(|info| info.to_ne_bytes()[0] == CLOSED)
 }
 
 impl Unconnected {

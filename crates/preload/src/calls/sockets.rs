@@ -532,7 +532,7 @@ pub(super) fn leave_for_signals(fd: c_int) -> bool {
 
 /// Leaves the connections of a socket that is yet to be connected to the kernel, since the program has asked for signals about it.
 pub(super) fn keep_for_signals(fd: c_int) {
-    if session::begins_in_kernel() && family(fd).is_some() && unconnected::is_unconnected(fd) {
+    if session::begins_in_kernel() && unconnected::is_unconnected(fd) {
         session::prepare();
         table::set(fd, Entry::KernelOnly(Reason::Signals));
     }
@@ -541,7 +541,7 @@ pub(super) fn keep_for_signals(fd: c_int) {
 /// Returns whether a kernel socket can still produce connections.
 fn is_to_be_connected(fd: c_int) -> bool {
     let is_listening = matches!(table::find(fd), Some(Entry::Listening));
-    is_listening || family(fd).is_some() && unconnected::is_unconnected(fd)
+    is_listening || unconnected::is_unconnected(fd)
 }
 
 /// getsockopt(2).
