@@ -302,10 +302,10 @@ impl TcpStream {
         let mut is_due = false;
         let outcome = handle.block(timeout, |core, waiter| {
             let outcome = attempt(core, waiter);
-            is_due = core.host.is_delivery_due(socket);
+            is_due = outcome.is_none() && core.host.is_delivery_due(socket);
             outcome
         });
-        if outcome.is_some() || !is_due || !matches!(timeout, Timeout::None) {
+        if !is_due || !matches!(timeout, Timeout::None) {
             return outcome;
         }
         let delivered =
