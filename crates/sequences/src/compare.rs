@@ -113,7 +113,7 @@ pub const DOCUMENTED: &[Documented] = &[
             };
             let is_over = found.call == "end" && found.here.contains("HUP");
             let is_untold = is_over && without_error(&found.here) == without_error(&found.kernel);
-            // What the kernel's reset has discarded arrives.
+            // Data arrives that the reset discards in the kernel.
             let arrives = found.call == "end" && found.here.ends_with("all sent arrived");
             let is_lost = found.kernel.ends_with("and the end");
             found.way == Way::Moves && (by_send || by_peer || is_untold || arrives && is_lost)
@@ -143,6 +143,19 @@ pub const DOCUMENTED: &[Documented] = &[
         words: "What one end sends has not arrived at the other when the call returns",
     },
     Documented {
+        name: "an option of a returned socket",
+        is_it: |found| {
+            let is_fixed = matches!(
+                found.option,
+                Some((libc::IPPROTO_IP, libc::IP_MULTICAST_TTL))
+                    | Some((libc::IPPROTO_IPV6, libc::IPV6_V6ONLY))
+            );
+            // Success, a length of 4, and the bytes of 1.
+            found.way == Way::Moves && is_fixed && found.here.starts_with("0 4 1000")
+        },
+        words: "reads as 1 and `IP_MULTICAST_TTL` as 1",
+    },
+    Documented {
         name: "cannot return to the kernel",
         is_it: |found| found.way == Way::Moves && found.is_after_fill && found.here == "EOPNOTSUPP",
         words: "where a connection cannot go back within a second",
@@ -168,6 +181,8 @@ pub struct Difference {
     pub way: Way,
     /// Name of the call, or `end` for the final check.
     pub call: String,
+    /// Level and name of the option that the call reads.
+    pub option: Option<(i32, i32)>,
     /// Whether the sequence had filled a send buffer before this call.
     pub is_after_fill: bool,
     /// Whether an end of the connection had closed, shut it down or reset it before this call.
@@ -206,6 +221,10 @@ impl Difference {
             return Some(Self {
                 way,
                 call: String::from(call.map_or("end", |call| call.name)),
+                option: call.filter(|call| call.name == "getsockopt").map(|call| {
+                    let (level, name, _) = crate::play::OPTIONS[call.operands[1] as usize];
+                    (level, name)
+                }),
                 is_after_fill: before(&["fill"]),
                 is_after_end: before(ENDS),
                 is_hasty: open[4] == 2,
@@ -444,9 +463,9 @@ impl Report {
     }
 }
 
-/// Number of sequences of each way that run at a time, and when differences are confirmed: on a busy machine, more sequences differ because
-/// of what happens earlier or later.
+/// Number of sequences of each way that run at a time.
 const AT_ONCE: usize = 48;
+/// Number of sequences that run at a time when differences are confirmed. The fewer run, the fewer differ only because of timing.
 const AT_ONCE_AGAIN: usize = 6;
 /// Number of repetitions that must show a difference before it counts.
 const AGAIN: usize = 6;
@@ -567,12 +586,12 @@ struct Seen {
 }
 
 impl Seen {
-    /// Returns whether one result was also seen in the kernel.
+    /// Returns whether the kernel has given one of the results, too.
     fn agrees(&self) -> bool {
         self.here.iter().any(|here| self.kernel.contains(here))
     }
 
-    /// Returns the difference, unless a result was also seen in the kernel, or a repetition showed a documented difference.
+    /// Returns the first difference, unless the kernel has given one of the results, too, or a repetition showed a documented difference.
     fn difference(&self, way: Way, sequence: &Sequence) -> Option<Difference> {
         let pairs = self.kernel.iter().zip(&self.here);
         let found = pairs.map(|(kernel, here)| Difference::of(way, sequence, kernel, here));
@@ -583,7 +602,7 @@ impl Seen {
     }
 }
 
-/// Returns, for each sequence, the difference that remains when it is repeated.
+/// Repeats the sequences, and returns the difference that each still shows.
 fn confirmed(
     place: &Place,
     way: Way,

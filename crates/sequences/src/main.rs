@@ -1,18 +1,20 @@
 //! The programs that the comparison of sequences runs: `peer SOCKET`, and `play SOCKET NUMBER` with sequences as input. A
 //! sequence starts `act FD WHAT BYTE`, which exits with the result of one call.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match arguments[..] {
-        ["peer", path] => baton_sequences::peer::serve(Path::new(path)),
-        ["play", path, at_once] => {
-            baton_sequences::play::all(Path::new(path), at_once.parse().unwrap_or(1))
+    let number = arguments.get(2).and_then(|text| text.parse().ok());
+    let done = match (&arguments[..], number) {
+        (["peer", path], _) => baton_sequences::peer::serve(Path::new(path)),
+        (["play", path, _], Some(at_once)) => {
+            baton_sequences::play::all(Path::new(path), NonZeroUsize::get(at_once))
         }
-        ["act", fd, what, byte] => return act(fd, what, byte).unwrap_or(ExitCode::from(99)),
+        (["act", fd, what, byte], _) => return act(fd, what, byte).unwrap_or(ExitCode::from(99)),
         _ => {
             eprintln!(
                 "expected: peer SOCKET, or play SOCKET NUMBER with sequences as input, one a line, of which NUMBER run at a time"

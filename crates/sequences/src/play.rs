@@ -3,7 +3,7 @@
 mod player;
 mod raw;
 
-pub use raw::{Digest, error, pattern, reset_on_close, unacknowledged};
+pub use raw::{Digest, OPTIONS, error, pattern, reset_on_close, unacknowledged};
 
 use crate::Sequence;
 use player::Player;
