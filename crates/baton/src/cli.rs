@@ -195,10 +195,10 @@ pub struct DemoArgs {
     pub threads: ThreadsArg,
 }
 
-/// What is known of a log's clients.
+/// How the clients of a log are identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Clients {
-    /// Nothing: a proxy seems to be the only one, or two addresses of each request may be the client's.
+    /// Not at all: a proxy seems to be the only client, or either of two addresses of each request may be the client's.
     Unknown,
 }
 

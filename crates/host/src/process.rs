@@ -19,7 +19,7 @@ pub trait Lower<P: Payload + Inline> {
     /// Returns the host's TCP.
     fn stack(&mut self) -> &mut Stack<P>;
 
-    /// Is called before the packets that have arrived at a socket are handled.
+    /// Called before the packets that have arrived at a socket are handled.
     fn look_at(&mut self, socket: PacketSocket, end: &AdapterEnd<P, Self::Link>) {
         let _ = (socket, end);
     }
@@ -30,7 +30,7 @@ pub trait Lower<P: Payload + Inline> {
         true
     }
 
-    /// Passes a packet to TCP, or returns it with its flow if TCP does not have its connection because `is_away`.
+    /// Passes a packet to TCP. If `is_away` says that its connection is on an adapter, returns the packet with its flow instead.
     fn take_in(
         &mut self,
         now: Time,
@@ -41,12 +41,12 @@ pub trait Lower<P: Payload + Inline> {
     /// Runs the timers of TCP and IP that are due.
     fn handle_timeouts(&mut self, now: Time);
 
-    /// Is called with each event of TCP, before the sockets handle it.
+    /// Called with each event of TCP, before the sockets handle it.
     fn handle_event(&mut self, now: Time, conn: ConnId, event: &Event) {
         let _ = (now, conn, event);
     }
 
-    /// Is called when a connection has left TCP or has come back.
+    /// Called when a connection has left TCP or has come back.
     fn moved(&mut self, moved: StackMove) {
         let _ = moved;
     }

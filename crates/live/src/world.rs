@@ -42,7 +42,7 @@ pub trait SocketWorld: SnapshotSource {
     /// Returns the next socket that has an event.
     fn next_ready(&mut self) -> Option<Ready>;
 
-    /// Carries out what was requested. What has happened meanwhile is left to the next turn, so that no event waits for its handling while
+    /// Submits the requests that were made. Events that have arrived meanwhile are left to the next turn, so that none of them waits while
     /// [`SocketWorld::wait`] sleeps.
     fn submit(&mut self);
 

@@ -67,7 +67,7 @@ pub trait Lower {
     fn look_up(&mut self, now: Time, adapter: &Adapter<Self::Data>, packet: &Self::Packet)
     -> Owner;
 
-    /// Notices the packets that have arrived without waiting in the process, and passes those that no connection here claims to their hosts.
+    /// Looks for packets that went past the process to the lower layers, and passes those that no connection here claims to their hosts.
     /// Called only if all work is done at once. Returns Qlen, in which `waiting` packets in the process count, if load control is to run.
     fn arrived(
         &mut self,
@@ -146,7 +146,7 @@ pub enum Work {
     },
     /// On timers.
     Timers,
-    /// On everything that was pending.
+    /// All pending work.
     All,
 }
 

@@ -356,7 +356,7 @@ impl Core {
         while let Some(ready) = self.host.next_ready() {
             match ready {
                 Ready::Acceptable => self.signal_listeners(),
-                // A reader waits for the data; polls have reported it.
+                // Polls have reported this data, but a reader may wait for its delivery.
                 Ready::Readable(socket) if self.host.is_repeated(socket) => {
                     self.wake(socket, Side::Read);
                 }

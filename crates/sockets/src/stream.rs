@@ -31,7 +31,7 @@ const MOST_ATTEMPTS: u32 = 100;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(5);
 /// How long the application waits for a connection to return to the kernel.
 const LONGEST_RETURN: Duration = Duration::from_secs(1);
-/// Maximum time that a call which does not wait for the peer waits for data that the adapter has.
+/// Maximum time that a nonblocking call waits for data that the adapter has received.
 const LONGEST_DELIVERY: Duration = Duration::from_millis(100);
 /// Maximum number of bytes of one write.
 const LONGEST_WRITE: usize = 64 * 1024;
@@ -291,8 +291,8 @@ impl TcpStream {
         outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()))
     }
 
-    /// Waits until an attempt succeeds. If the adapter has the data already, waits for its delivery even if the call does not wait for
-    /// the peer, since the kernel would return the data.
+    /// Waits until an attempt succeeds. If the adapter has received the data already, even a nonblocking call waits for its delivery, since
+    /// the kernel would return the data.
     fn block_for_data<T>(
         &self,
         timeout: Timeout,

@@ -522,13 +522,13 @@ fn all_formats_have_a_name_a_description_and_an_example() {
     }
 }
 
-/// Twenty-four lines of twenty clients for five files of 100 bytes and more: what the function makes of number, client and second.
+/// Returns twenty-four lines of twenty clients for five files of 100 bytes and more. `line` formats number, client and second.
 fn many(line: impl Fn(u32, &str, u32) -> String) -> String {
     let line = |i: u32| line(i, &format!("198.51.100.{}", i % 20 + 1), 10 + i) + "\n";
     (0..24).map(line).collect()
 }
 
-/// The same in Combined.
+/// Returns the same lines in Combined.
 fn combined(i: u32, client: &str, second: u32) -> String {
     format!(
         "{client} - - [24/Nov/2024:08:17:{second} +0000] \"GET /f{} HTTP/1.1\" 200 {} \"-\" \"agent/1.0\"",
@@ -659,7 +659,7 @@ fn text_in_front_that_is_not_known_is_refused_with_a_format_that_reads_the_lines
     let error = try_read(many(named).as_bytes(), None).unwrap_err();
     let guess = "'$_ $_ $remote_addr $_ $_ [$time_local] \"$request\" $status $body_bytes_sent...'";
     assert!(error.to_string().contains(guess), "{error}");
-    // Of two addresses, the client is the one of which there are more.
+    // Of two addresses in each line, the client is the one with more distinct values.
     let text = many(|i, client, second| {
         format!(
             "10.0.0.1 <{second}> [2024-11-24T08:17:{second}Z] {client}:99 GET /f{} 200 {}",
@@ -689,7 +689,7 @@ fn a_user_cannot_pretend_to_be_a_client() {
 
 #[test]
 fn an_address_behind_the_agent_is_the_client_only_if_it_behaves_like_one() {
-    // nginx-proxy logs `$upstream_addr` there: few addresses, whose port occurs again.
+    // nginx-proxy logs `$upstream_addr` after the user agent: few addresses, whose ports occur again.
     let upstream = |i: u32| format!("10.9.9.{}:8080", i % 2 + 1);
     let text =
         many(|i, client, second| format!("{} \"{}\"", combined(i, client, second), upstream(i)));
@@ -705,7 +705,7 @@ fn an_address_behind_the_agent_is_the_client_only_if_it_behaves_like_one() {
         assert_many(&many(behind_host), Format::VhostCombined).forwarded,
         0
     );
-    // A list of those that were tried, and the server's own address.
+    // A list of the servers that were tried, and the server's own address.
     let text = many(|i, client, second| {
         format!(
             "{} \"10.9.9.1:80, 10.9.9.2:80\"",
@@ -727,7 +727,7 @@ fn an_address_behind_the_agent_is_the_client_only_if_it_behaves_like_one() {
         )
     });
     assert_eq!(assert_many(&text, Format::Combined).forwarded, 24);
-    // As many addresses as clients, all public, may be either.
+    // If there are as many addresses as peers, and all are public, either may be the client.
     let text = many(|i, client, second| {
         let other = client.replace("198.51.100", "203.0.113");
         format!("{} \"{other}\"", combined(i, client, second))
@@ -868,7 +868,7 @@ fn lines_of_several_formats_are_read_and_counted() {
     assert!(
         log.warnings()[0].contains("2 of 26 requests are in lines of other formats than combined")
     );
-    // Somebody who names the format gets that format only.
+    // If a format is named, lines of other formats are not read.
     assert!(
         try_read(text.as_bytes(), Some("combined"))
             .unwrap()
@@ -958,7 +958,7 @@ fn sizes_may_exceed_those_of_32_bits() {
     assert_eq!(read(&text).content_bytes(), 24 * 4_700_000_000);
 }
 
-/// Servers that write quotes as they are end a line of Common with status and size.
+/// Some servers do not escape quotes. A line of Common ends with status and size.
 #[test]
 fn an_unescaped_quote_does_not_end_a_request_before_the_last_one() {
     let line =

@@ -46,7 +46,7 @@ impl<P: Inline> OsLayer<P> {
         self.known(socket).is_some_and(|entry| entry.is_repeated)
     }
 
-    /// Returns whether everything here was read, and the adapter delivers more without waiting for the peer.
+    /// Returns whether all data here was read, and the adapter has reported more, which it delivers without waiting for the peer.
     pub fn is_delivery_due(&self, socket: SocketId) -> bool {
         let is_due = |entry: &Socket| entry.received.is_empty() && entry.later.len > 0;
         self.known(socket).is_some_and(is_due)

@@ -287,15 +287,15 @@ impl KernelLayer {
         Some(self.layer.state_of(socket)?.place)
     }
 
-    /// Processes what has arrived from the adapter, with what follows from it for connections that move, and the events of the last wait for
-    /// the kernel. Returns whether anything has arrived.
+    /// Processes the messages of the adapter, the moves that they complete, and the kernel's events of the last wait. Returns whether there
+    /// were messages.
     pub fn turn(&mut self, now: Time, mut driver: Option<&mut Driver>) -> bool {
         let any = driver.as_mut().is_some_and(|driver| driver.turn_attached());
         self.take_news(now, driver);
         any
     }
 
-    /// Processes what has arrived from the adapter, if anything has.
+    /// Processes the messages of the adapter and the moves that they complete.
     pub(crate) fn look_at_adapter(&mut self, driver: &mut Driver) {
         if driver.turn_attached() {
             self.take_news(driver.now(), Some(driver));

@@ -9,10 +9,10 @@ const MAX_BLOCKS: u64 = 1 << 30;
 /// Maximum number of references in a string; a reference takes eight bytes.
 const MAX_REFERENCES: u64 = 1 << 29;
 
-/// Number of references that are followed for each request of a log, and for any log.
+/// Number of references up to which all are followed: for each request of a log, and for any log.
 const REFERENCES_A_REQUEST: u64 = 64;
 const LEAST_REFERENCES: u64 = 1 << 15;
-/// Number of caches that fill with the first blocks of a response before the rest of it is left out.
+/// Number of blocks of a response that are followed, in multiples of the cache; the rest is left out.
 const CACHES_A_RESPONSE: u64 = 4;
 
 /// Which blocks of a log's responses are followed: all, or a sample where they are far more than the log has requests.

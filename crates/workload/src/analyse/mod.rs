@@ -65,7 +65,7 @@ pub struct Totals {
     pub dashes: u64,
     /// Bytes logged for responses without a body (to HEAD, 304, 204, 1xx); they count as 0.
     pub bodiless_bytes: u64,
-    /// Requests that were found behind or within what syslog, a container runtime or a log service writes.
+    /// Requests in lines to which syslog, a container runtime or a log service has added text.
     pub unwrapped: u64,
     /// Requests whose client is the first address of X-Forwarded-For.
     pub forwarded: u64,

@@ -215,7 +215,7 @@ fn a_sample_of_the_blocks_of_large_responses_gives_their_shares() {
         let online = ReplacementConfig::ALL.map(|one| Policy::Online(one, AdmissionConfig::All));
         for policy in online.into_iter().chain([Policy::Min, Policy::Bound]) {
             let (exact, estimate) = (share(all, policy, 1), share(some, policy, sample.step()));
-            // The smaller cache's sketch of frequencies is another one.
+            // The sketch that counts frequencies differs with the size of the cache.
             let sketches = policy.name() == "w-tinylfu";
             let is_near = (exact - estimate).abs() < if sketches { 0.1 } else { 0.05 };
             assert!(

@@ -54,12 +54,12 @@ struct Span {
     len: u64,
     /// Numbers of a segment that are too far from the range to follow it. If another segment follows them, those between were not captured.
     far: Option<(u32, u32)>,
-    /// Number of segments that were too far and that none followed.
+    /// Number of segments that were too far away and that no other segment followed.
     strays: u64,
 }
 
 impl Span {
-    /// Extends the range to include `start` up to `end`, if that is at most `window` beyond it or as much behind its start.
+    /// Extends the range to include `start` up to `end`, if that is at most `window` after its end or before its start.
     fn add(&mut self, start: u32, end: u32, window: u32) {
         let bytes = u64::from(end.wrapping_sub(start));
         let Some((first, next)) = &mut self.range else {
@@ -71,7 +71,7 @@ impl Span {
         let behind = first.wrapping_sub(start).cast_signed();
         let is_near = ahead <= window.cast_signed() && behind <= window.cast_signed();
         if is_near {
-            // Retransmitted numbers are less than half of the sequence number space behind.
+            // Retransmitted numbers precede the end by less than half of the sequence number space.
             let more = end.wrapping_sub(*next).cast_signed();
             if more > 0 {
                 self.len += u64::from(more.unsigned_abs());
@@ -84,7 +84,7 @@ impl Span {
             return;
         }
         match self.far {
-            // What lies between was not seen and is not counted.
+            // The numbers between were not seen, and are not counted.
             Some((far, after)) if far != start && start.wrapping_sub(after) <= window => {
                 self.len += u64::from(end.wrapping_sub(far));
                 (*first, *next) = (far, end);
@@ -113,11 +113,11 @@ impl Span {
 
 /// Window of an end whose scale is unknown, bytes.
 const UNKNOWN_WINDOW: u32 = 1 << 20;
-/// The window that any end is taken to have at least, bytes: windows may shrink, and what is in flight may follow.
+/// Minimum window that is assumed of any end, bytes: windows may shrink while data is in flight.
 const LEAST_WINDOW: u32 = 1 << 16;
 
 impl End {
-    /// Takes a segment that this end sent to one whose window is `window`.
+    /// Records a segment that this end sent to an end whose window is `window`.
     fn take(&mut self, segment: &Segment, window: u32) {
         self.packets += 1;
         self.window = self.window.max(segment.window);
@@ -136,7 +136,7 @@ impl End {
         }
     }
 
-    /// Returns the most that the other end may send without an acknowledgment, bytes.
+    /// Returns how many bytes the other end may send without an acknowledgment.
     fn window(&self) -> u32 {
         let scaled = |scale: u8| (u32::from(self.window) << scale).max(LEAST_WINDOW);
         self.scale.map_or(UNKNOWN_WINDOW, scaled)

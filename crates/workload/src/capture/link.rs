@@ -20,15 +20,15 @@ pub(super) enum Link {
     LlcSnap,
     /// FDDI.
     Fddi,
-    /// What an `EtherType` announces.
+    /// The protocol that an `EtherType` names.
     Typed(u16),
-    /// One that is not read, by its number in pcap.
+    /// A link type that is not read, by its number in pcap.
     Unread(u32),
-    /// One that is not read, by its type in ERF.
+    /// A link type that is not read, by its type in ERF.
     UnreadErf(u8),
 }
 
-/// Number of headers around a packet; more are damage.
+/// Maximum number of headers around a packet. A packet with more is damaged.
 const MOST_LAYERS: usize = 16;
 
 impl Link {
@@ -51,7 +51,7 @@ impl Link {
     /// Returns the IP packet in a frame, which may be truncated.
     ///
     /// # Errors
-    /// There is none; the name of what is not read, if that may have one.
+    /// The frame has no packet. The error is the name of the protocol that is not read, if it may carry one.
     pub(super) fn ip(self, frame: &[u8]) -> Result<&[u8], Option<String>> {
         let (mut link, mut rest) = (self, frame);
         for _ in 0..MOST_LAYERS {
@@ -65,7 +65,7 @@ impl Link {
 
     /// Removes one header, and returns what follows.
     fn next(self, frame: &[u8]) -> Result<(Self, &[u8]), Option<String>> {
-        // A type at a place, and what follows behind the header.
+        // The type at an offset, and the data after the header.
         let typed = |at: usize, header: usize| {
             Some((Self::Typed(number(frame, at)?), frame.get(header..)?))
         };
@@ -97,7 +97,7 @@ impl Link {
         next.ok_or(None)
     }
 
-    /// Returns what an `EtherType` announces, and the frame behind its own header.
+    /// Returns the protocol that an `EtherType` names, and the frame without that protocol's header, if it is a tag.
     fn of_type(kind: u16, frame: &[u8]) -> Result<(Self, &[u8]), Option<String>> {
         let typed = |at: usize| Some((Self::Typed(number(frame, at)?), frame.get(at + 2..)?));
         let next = match kind {
@@ -105,7 +105,7 @@ impl Link {
             // 802.1Q and 802.1ad, also by other numbers; Cisco's VN-tag.
             0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => typed(2),
             0x8926 => typed(4),
-            // Cisco's FabricPath, whose type stands where that of a frame does; 802.1ah.
+            // Cisco's FabricPath, whose type stands where a frame's type does; 802.1ah.
             0x8903 => frame.get(2..).map(|rest| (Self::Ethernet, rest)),
             0x88e7 => frame.get(4..).map(|rest| (Self::Ethernet, rest)),
             0x6558 => Some((Self::Ethernet, frame)),
@@ -143,7 +143,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The protocol of PPP has one byte if that is odd.
+/// PPP's protocol number has one byte if that byte is odd.
 fn ppp(frame: &[u8]) -> Option<(Link, &[u8])> {
     let frame = frame.strip_prefix(&[0xff, 3]).unwrap_or(frame);
     let (&first, rest) = frame.split_first()?;

@@ -71,9 +71,9 @@ pub struct PacketCounts {
     pub headers_cut: u64,
     /// Packets without IP.
     pub not_ip: u64,
-    /// Packets that may have IP and TCP in what is not looked into, by its name, such as `ESP` or a link type.
+    /// Packets that may contain TCP in a protocol that is not read, by its name, such as `ESP` or a link type.
     pub not_looked_into: BTreeMap<String, u64>,
-    /// Packets of which the capture has no time.
+    /// Packets without a time in the capture.
     pub without_time: u64,
     /// Packets that were captured only partially.
     pub truncated: u64,
@@ -146,7 +146,7 @@ struct Captured<'a> {
     truncated: bool,
     /// Number of bytes at the end that were not captured.
     missing: usize,
-    /// Whether the capture has a time for the packet; otherwise it is that of the packet before.
+    /// Whether the capture has a time for the packet; if not, it gets the time of the packet before.
     has_time: bool,
 }
 
@@ -167,7 +167,7 @@ impl<'a> Captured<'a> {
 }
 
 impl PacketCounts {
-    /// Returns what the packets without TCP are, for a message that names their number before.
+    /// Returns what the packets without TCP are, for a message that begins with their number.
     fn others(&self) -> String {
         let named = [
             (self.other_ip, "of other IP".to_owned()),

@@ -5,7 +5,7 @@ use super::link::Link;
 use super::{Captured, Packets, Problem};
 use std::io::{BufRead, Read};
 
-/// Size of the largest packet or block, so that a damaged length does not use up the memory.
+/// Maximum size of a packet or block, bytes, so that a damaged length does not use up the memory.
 const MOST_BYTES: u32 = 64 << 20;
 /// Flag for a resolution that is a power of two instead of ten.
 const BINARY: u8 = 0x80;
@@ -35,7 +35,7 @@ impl Order {
         u32::from(high) << 16 | u32::from(low)
     }
 
-    /// Returns a number whose upper half is first in either order, as in the times of packets.
+    /// Returns a 64-bit number whose upper half comes first in either byte order, as in packets' times.
     fn halves(self, bytes: &[u8], at: usize) -> u64 {
         u64::from(self.u32(bytes, at)) << 32 | u64::from(self.u32(bytes, at + 4))
     }
@@ -55,7 +55,7 @@ fn fill(reader: &mut impl Read, data: &mut Vec<u8>, len: u32) -> Result<(), Prob
 pub(super) struct Pcap<R> {
     reader: R,
     order: Order,
-    /// Units of a time in a microsecond.
+    /// Number of time units in a microsecond.
     units: u32,
     /// Size of the header of a packet, bytes.
     header_bytes: u32,
@@ -88,7 +88,7 @@ impl<R: BufRead> Pcap<R> {
         fill(&mut reader, &mut header, 24)?;
         let no_magic = || Problem::Damaged("no magic number".to_owned());
         let (order, magic) = Self::magic(&header).ok_or_else(no_magic)?;
-        // Above the link type is, where bit 26 is set, the length of the check sequence in units of 16 bits.
+        // If bit 26 is set, the bits above it have the length of the check sequence, in units of 16 bits.
         let link = order.u32(&header, 20);
         let fcs_bytes = if link & 1 << 26 == 0 {
             0
@@ -158,7 +158,7 @@ pub(super) struct Pcapng<R> {
 /// A packet within a block.
 struct Place {
     interface: usize,
-    /// In the interface's units; `None` for simple packets.
+    /// Time in the interface's units; `None` for simple packets.
     time: Option<u64>,
     start: usize,
     kept: usize,
@@ -206,7 +206,7 @@ impl<R: BufRead> Pcapng<R> {
                 ))
             })?;
         fill(&mut self.reader, &mut self.block, rest)?;
-        // The length stands behind the block again.
+        // The length is repeated after the block.
         self.block.truncate(rest as usize - 4);
         Ok(Some(kind))
     }
@@ -249,7 +249,7 @@ impl<R: BufRead> Pcapng<R> {
         let (order, block) = (self.order, self.block.as_slice());
         let number = |at| order.u32(block, at) as usize;
         let (interface, time, start, kept, wire) = match kind {
-            // Enhanced, the obsolete one, and simple.
+            // Enhanced packet block, obsolete packet block, simple packet block.
             6 => (
                 number(0),
                 Some(order.halves(block, 4)),

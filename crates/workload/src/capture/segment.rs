@@ -11,7 +11,7 @@ const TCP: u8 = 6;
 const TO_FLAGS: usize = 14;
 /// The longest packet that Linux makes of segments, bytes (`GSO_MAX_SIZE`).
 const BIG_TCP: usize = 8 * 65_535;
-/// Number of IP packets around one another that are looked into.
+/// Maximum number of IP packets inside one another that are read.
 const MOST_TUNNELS: usize = 8;
 
 const FIN: u8 = 1;
@@ -45,7 +45,7 @@ pub(super) enum Content {
     Fragment,
     HeaderCut,
     NotIp,
-    /// Something that is not looked into, with its name.
+    /// A protocol that is not read, by its name.
     Unread(String),
 }
 

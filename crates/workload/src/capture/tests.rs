@@ -419,7 +419,7 @@ fn written(snaplen: u32, link: u32, packets: &[(u32, u32, u32, &[u8])]) -> Vec<u
     file
 }
 
-/// The packets of [`WHOLE`], each with what `around` makes of it.
+/// Returns the packets of [`WHOLE`], each with the headers that `around` puts in front.
 fn framed(around: impl Fn(&[u8]) -> Vec<u8>) -> Vec<Vec<u8>> {
     WHOLE.iter().map(|line| around(&ip_packet(line))).collect()
 }
@@ -451,7 +451,7 @@ fn ethernet(kind: u16, packet: &[u8]) -> Vec<u8> {
 #[test]
 fn harmless_oddities_of_pcap_headers_are_read() {
     let frames = framed(|ip| ethernet(0x0800, ip));
-    // Packets that were longer than the snapshot length, which is what it is for; times whose fraction is more than a second.
+    // Packets that are longer than the snapshot length, and times whose fraction is more than a second.
     let cut: Vec<_> = frames
         .iter()
         .map(|frame| {
@@ -467,11 +467,11 @@ fn harmless_oddities_of_pcap_headers_are_read() {
         let found = assert_whole(&written(snaplen, 1, &cut));
         assert_eq!(found.packets.truncated, 4);
     }
-    // The length of the check sequence in the upper bits of the link type, and bits that mean nothing.
+    // The link type's upper bits have the length of the check sequence, and bits without a meaning.
     for link in [0x2400_0001, 0x3000_0001, 0x0800_0001] {
         assert_whole(&of_frames(link, &frames));
     }
-    // Kuznetsov's variant has eight bytes more for each packet.
+    // In Kuznetsov's variant, each packet's header has eight more bytes.
     let mut file = of_frames(1, &[]);
     file[..4].copy_from_slice(&0xa1b2_cd34_u32.to_le_bytes());
     for frame in &frames {
@@ -480,7 +480,7 @@ fn harmless_oddities_of_pcap_headers_are_read() {
         file.extend_from_slice(frame);
     }
     assert_whole(&file);
-    // Version 2.2 has the original length first.
+    // In version 2.2, the original length comes first.
     let swapped: Vec<_> = cut
         .iter()
         .map(|&(s, f, wire, data)| (s, f, wire, data))
@@ -521,7 +521,7 @@ fn blocks_with_lengths_that_cannot_be_are_damage() {
     }
 }
 
-/// A length of 0 in IP means that of the frame, which may be anything in a damaged capture.
+/// If IP's length is 0, the frame's length counts, which may be anything in a damaged capture.
 #[test]
 fn a_frame_of_gigabytes_adds_no_gigabytes() {
     let mut packet = ip_packet(&WHOLE[3]);
@@ -577,7 +577,7 @@ fn blocks_of_every_kind_with_packets_are_read() {
                 &[&numbers(&[0, 0, 6_000_000])[..], &numbers(&lengths), kept].concat(),
             ),
         });
-        // One that nobody knows.
+        // An unknown block.
         file.extend(block(0x0bad, &[1, 2, 3, 4]));
     }
     let found = assert_whole(&file);
@@ -616,7 +616,7 @@ fn interfaces_whose_link_is_not_read_are_counted() {
     );
 }
 
-/// An IPv4 packet of this protocol with this content.
+/// Returns an IPv4 packet of this protocol with this content.
 fn ipv4(protocol: u8, content: &[u8]) -> Vec<u8> {
     let mut packet = vec![
         0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0, 172, 16, 0, 1, 172, 16, 0, 2,
@@ -821,7 +821,7 @@ fn numbers_far_from_all_others_add_no_bytes() {
         let says = |limit: &String| limit.starts_with("1 numbers of segments");
         assert!(found.limits.iter().any(says), "{:?}", found.limits);
     }
-    // The same where only acknowledgments show what the other end sent.
+    // The same, if only acknowledgments show what the other end has sent.
     let lines = with(8, (12, true, "A", 1101, 2_000_000_000, 0));
     let client: Vec<Line> = lines.into_iter().filter(|line| line.1).collect();
     let found = analyse(&pcap(&client, 60, Endianness::Little));
@@ -840,7 +840,7 @@ fn a_gap_that_segments_follow_is_one_of_the_capture() {
         ],
     );
     let found = analyse(&pcap(&lines, 2000, Endianness::Little));
-    // What was not seen in between is not counted.
+    // The missing bytes in between are not counted.
     assert_eq!(
         (found.server_bytes.max, found.connections.stray_segments),
         (5000, 0)

@@ -7,22 +7,22 @@ use std::net::IpAddr;
 
 /// Number of values of a line that are considered.
 const MOST_COLUMNS: usize = 4;
-/// Marks a request without a value.
+/// Stands for the value of a request that has none.
 const NONE: u32 = u32::MAX;
 
-/// The clients of all requests so far, as far as the parsers do not know them.
+/// What the requests so far say of X-Forwarded-For, where the parsers do not know which value it is.
 #[derive(Default)]
 pub(super) struct Clients {
-    /// Number of requests whose client is that of X-Forwarded-For, by their format.
+    /// Number of requests whose format says that their client comes from X-Forwarded-For.
     certain: u64,
     /// Values that may be X-Forwarded-For.
     values: Names,
-    /// For each place of a value in a line, the value of each request up to the last one that has any.
+    /// For each place in a line, the value of each request, up to the last request that has one.
     columns: [Vec<u32>; MOST_COLUMNS],
 }
 
 impl Clients {
-    /// Notes what a request, which is the `number`th from 0, has of X-Forwarded-For.
+    /// Records the values of request `number`, counted from 0, that may be X-Forwarded-For.
     pub(super) fn note(&mut self, number: usize, forwarded: Forwarded<'_>) {
         match forwarded {
             Forwarded::No => {}
@@ -100,33 +100,33 @@ impl Clients {
     }
 }
 
-/// Counts over the lines that have a value in one place.
+/// Counts of the lines that have a value in one place.
 #[derive(Default)]
 struct Seen {
     lines: u64,
-    /// Different values, the first addresses in them, and the ends of the connections.
+    /// The distinct values, the distinct first addresses in them, and the distinct peers.
     values: u64,
     addresses: u64,
     peers: u64,
-    /// Lines with a port in the value.
+    /// Number of lines with a port in the value.
     with_port: u64,
-    /// Lines with several addresses, none with a port.
+    /// Number of lines with several addresses, none with a port.
     lists: u64,
-    /// Lines with a private address in the value and a public peer, and the reverse.
+    /// Number of lines with a private address in the value and a public peer, and the reverse.
     inward: u64,
     outward: u64,
 }
 
 impl Seen {
-    /// Returns whether the values are the clients of a proxy: there are more of them than peers, or a proxy has added to a list, or private
-    /// peers pass on public addresses.
+    /// Returns whether the values are the clients of a proxy: there are more values than peers, or they are lists, or the peers are private and
+    /// the values public.
     const fn is_forwarded(&self) -> bool {
         let shows = self.addresses > self.peers || 2 * self.outward > self.lines;
         self.lists > 0 && !self.has_ports_again() || shows && !self.is_other()
     }
 
-    /// Returns whether the values are other addresses, such as those of servers behind a proxy: their ports occur again, there are fewer of
-    /// them than peers, or they are private and the peers public.
+    /// Returns whether the values are other addresses, such as those of servers behind a proxy: their ports occur again, there are fewer
+    /// values than peers, or the values are private and the peers public.
     const fn is_other(&self) -> bool {
         self.has_ports_again() || self.addresses < self.peers || 2 * self.inward > self.lines
     }
@@ -141,7 +141,7 @@ fn has_port(value: &[u8]) -> bool {
     address::without_port(value) != value
 }
 
-/// Returns whether an address is not one of the public Internet; names are.
+/// Returns whether an address is private. Names count as public.
 fn is_private(client: &[u8]) -> bool {
     let address = str::from_utf8(client)
         .ok()

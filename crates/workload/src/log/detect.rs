@@ -17,7 +17,7 @@ pub(super) const SAMPLE_LINES: usize = 100;
 
 const NO_ACCESS_LOG: &str = "expected an access log";
 
-/// Logs that have no requests: patterns of their lines, what they are, and what to do.
+/// Kinds of logs without requests: patterns of their lines, the name of the kind, and advice.
 const WITHOUT_REQUESTS: [(&str, &str, &str); 4] = [
     (
         "$addr:$port [$a/$b/$c] $frontend $backend/$server $a/$b/$c $sent $state $a/$b/$c/$d/$e $a/$b",
@@ -45,7 +45,7 @@ const WITHOUT_REQUESTS: [(&str, &str, &str); 4] = [
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fit {
     Yes,
-    /// It is in the format, but a connection without a request.
+    /// The line is in the format, but reports a connection without a request.
     NoRequest,
     No,
 }
@@ -122,7 +122,7 @@ pub(super) fn detect(path: &Path, lines: &[HeadLine], few: bool) -> Result<Forma
     })
 }
 
-/// Returns what the log is if most of its lines are of one that has no requests.
+/// Returns the kind of the log, if most of its lines belong to a kind without requests.
 fn without_requests(lines: &[Vec<Cow<'_, [u8]>>]) -> Option<(&'static str, &'static str)> {
     let is = |pattern: &&(&str, &str, &str)| {
         let pattern = Directives::parse_any(pattern.0).expect("patterns of logs are valid");
@@ -140,7 +140,7 @@ fn is_binary(line: &[u8]) -> bool {
     controls.count() > 0 && others.count() > line.len() / 8 || line.contains(&0)
 }
 
-/// Returns how each line, or what is within it, fits a format.
+/// Returns how each line, or the line inside it, fits a format.
 fn fits(format: Format, lines: &[Vec<Cow<'_, [u8]>>]) -> Vec<Fit> {
     let Some(spec) = FormatSpec::named(format) else {
         return vec![Fit::No; lines.len()];

@@ -40,7 +40,7 @@ pub enum LogError {
         text: String,
         /// The format that fits some lines, but not enough.
         best: Option<Fitting>,
-        /// A format that reads the lines, if its guess of the client is right.
+        /// A format that reads the lines, if the client was guessed correctly.
         guess: Option<String>,
     },
     /// No line could be parsed.

@@ -27,7 +27,7 @@ pub enum Field {
     Status,
     /// The size of the response in bytes.
     Bytes,
-    /// A line of another format, in which all of this is.
+    /// A line in another format, which has the request's fields.
     Line,
 }
 

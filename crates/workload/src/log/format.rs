@@ -34,7 +34,7 @@ macro_rules! formats {
     };
 }
 
-/// What the table says of a format.
+/// The row of a format in the table.
 struct Row {
     name: &'static str,
     description: &'static str,
@@ -42,7 +42,7 @@ struct Row {
     example: &'static str,
 }
 
-// A pattern is in the notation of `--format`: two blanks are one or more, and what follows `...` at the end is ignored. Patterns stand in the
+// Patterns are in the notation of `--format`: two blanks stand for one or more, and the text at `...` is ignored. Fields stand in the
 // order of the lines' fields; names that have no meaning (`super::fields`) are ignored. Sources: the manual of each server.
 formats! {
     VhostCombined "vhost-combined" "Apache, virtual host first: vhost_combined, vhost_common" None,

@@ -1,4 +1,4 @@
-//! A format for `--format` that would read lines of an unknown format.
+//! Guesses a `--format` for lines in an unknown format.
 
 use super::parse::{Parsed, Parser, address, date, number, request_line};
 use super::spec::FormatSpec;
@@ -37,7 +37,7 @@ pub(super) fn format(lines: &[&[u8]]) -> Option<String> {
 /// A part of a line between blanks, or within quotes or brackets.
 struct Token<'a> {
     text: &'a [u8],
-    /// What is around the text.
+    /// The quotes or brackets around the text, if any.
     around: (&'static str, &'static str),
     /// Number of blanks before it.
     blanks: usize,
@@ -68,7 +68,7 @@ fn tokens(line: &[u8]) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// What was found in the tokens so far.
+/// The fields found in the tokens so far.
 #[derive(Default)]
 struct Guess {
     time: bool,
@@ -78,7 +78,7 @@ struct Guess {
 }
 
 impl Guess {
-    /// Returns the format of a line with these tokens, of which that of number `client` is the client.
+    /// Returns the format of a line with these tokens, if token number `client` is the client.
     fn format(mut self, tokens: &[Token<'_>], client: usize) -> Option<String> {
         let (mut format, mut end, mut at) = (String::new(), 0, 0);
         while let Some(token) = tokens.get(at) {
@@ -103,7 +103,7 @@ impl Guess {
         (self.time && self.request).then_some(format)
     }
 
-    /// Returns the names of a token, and perhaps of the next one, in nginx's notation.
+    /// Returns the names, in nginx's notation, of the fields in a token and perhaps in the next one.
     fn names(&mut self, text: &[u8], next: &[u8]) -> &'static [&'static str] {
         let is_time = || text.len() >= LEAST_TIME && date::any(text).is_some();
         // Not a date alone.

@@ -110,11 +110,11 @@ pub struct Log {
     pub bodiless_bytes: u64,
     /// Number of requests whose client is the first address of X-Forwarded-For.
     pub forwarded: u64,
-    /// Number of requests with addresses that may be X-Forwarded-For, or not; the client of these is the one that opened the connection.
+    /// Number of requests with an address that may or may not be X-Forwarded-For. Their client is the peer of the connection.
     pub perhaps_forwarded: u64,
     /// Number of requests in a line of another format than [`Self::format`].
     pub other_formats: u64,
-    /// Number of requests that were found behind or within what syslog, a container runtime or a log service writes.
+    /// Number of requests in lines to which syslog, a container runtime or a log service has added text.
     pub unwrapped: u64,
     /// Whether the lines had to be sorted by time.
     pub resorted: bool,

@@ -134,7 +134,7 @@ impl Log {
 
 /// Collects parsed lines into a [`Log`].
 struct LogBuilder {
-    /// The log's format, and then those of which single lines may be among its lines.
+    /// The log's format, followed by the formats that single lines may have.
     parsers: Vec<Parser>,
     wrapper: Wrapper,
     requests: Requests,
@@ -178,7 +178,7 @@ impl LogBuilder {
         }
     }
 
-    /// Takes the request of a line in the log's format; if it is in another one, or within something else, the request of that.
+    /// Reads the request of a line in the log's format, in another format, or inside added text.
     fn take(&mut self, text: &[u8]) -> Result<(), SkipReason> {
         let reason = match self.requests.take(&mut self.parsers[0], text) {
             Ok(()) => return Ok(()),
@@ -248,7 +248,7 @@ impl Log {
 }
 
 impl Requests {
-    /// Takes the request of a line, if the line has one in the parser's format.
+    /// Reads the request of a line, if the line has one in the parser's format.
     fn take(&mut self, parser: &mut Parser, text: &[u8]) -> Result<(), SkipReason> {
         if let Parsed::Entry(entry) = parser.parse(text)? {
             self.add(&entry);

@@ -127,7 +127,7 @@ impl Skipped {
         self.reasons.iter().map(|(&reason, found)| (reason, found))
     }
 
-    /// Returns the number of lines that are blank, or of connections without a request: nothing is wrong with them.
+    /// Returns the number of lines that are blank or report a connection without a request. Nothing is wrong with them.
     pub fn without_request(&self) -> u64 {
         self.count(SkipReason::Blank) + self.count(SkipReason::NoRequest)
     }

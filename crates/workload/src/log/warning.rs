@@ -7,9 +7,9 @@ use super::{Log, SkipReason};
 const PROXY_SHARE: f64 = 0.9;
 /// With fewer requests, one client may well have made most of them.
 const PROXY_REQUESTS: usize = 20;
-/// A share of skipped or doubtful lines up to this is not worth a warning.
+/// Largest share of skipped or doubtful lines without a warning.
 const SKIPPED_SHARE: f64 = 0.01;
-/// The same for connections without a request, which nearly every log has.
+/// Largest share of connections without a request, which nearly every log has, without a warning.
 const NO_REQUEST_SHARE: f64 = 0.1;
 
 impl Log {

@@ -1,20 +1,20 @@
-//! Lines of logs behind what syslog, containers and services write in front of them, or inside of a quoted or JSON field.
+//! Finds a log's lines after the prefixes that syslog, containers and services add, or inside a quoted or JSON field.
 
 use super::fields::FieldMap;
 use super::parse::json::Json;
 use super::parse::{date, number, split_once};
 use std::borrow::Cow;
 
-/// Number of layers around a line, such as JSON around syslog.
+/// Maximum number of layers around a line, such as JSON around syslog.
 const MOST_LAYERS: usize = 4;
 
-/// Returns the rest of a line behind something.
+/// A rule: returns the text after a prefix, or `None` if the line does not begin with it.
 type Rule = fn(&[u8]) -> Option<&[u8]>;
 
-/// What may stand in front of a line.
+/// The rules for prefixes.
 const PREFIXES: [Rule; 5] = [syslog, timed, tagged, compose, kubectl];
 
-/// Takes lines out of what is around them.
+/// Removes the layers around lines.
 pub(super) struct Wrapper(Json);
 
 impl Wrapper {
@@ -57,7 +57,7 @@ impl Wrapper {
     }
 }
 
-/// Removes the sequences that colour text on a terminal.
+/// Removes the escape sequences that colour text on a terminal.
 fn without_colours(text: &[u8]) -> Vec<u8> {
     let mut parts = text.split(|&c| c == 0x1b);
     let mut plain = parts.next().unwrap_or_default().to_vec();
@@ -68,7 +68,8 @@ fn without_colours(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Returns the text of a line that is in quotes, alone or as the last of values that commas separate. Quotes in it are doubled or escaped.
+/// Returns the text of a line in quotes, which is the whole line or the last of several values between commas. Quotes in it are doubled or
+/// escaped.
 fn quoted(text: &[u8]) -> Option<Vec<u8>> {
     let inner = text.trim_ascii_end().strip_suffix(b"\"")?;
     let inner = match inner.strip_prefix(b"\"") {
@@ -78,7 +79,7 @@ fn quoted(text: &[u8]) -> Option<Vec<u8>> {
         },
         None => {
             let end = memchr::memmem::find(inner, b",\"")?;
-            // Behind a bracket or another quote, this is within a field of a line.
+            // After a bracket or another quote, this quote is part of a field.
             let is_first = memchr::memchr2(b'[', b'"', &inner[..end]).is_none();
             is_first.then_some(&inner[end + 2..])?
         }
@@ -112,7 +113,7 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
     tagged(rest).or_else(|| tagged(split_once(rest, b' ')?.1))
 }
 
-/// Returns the text behind the length of a message, as in RFC 6587.
+/// Returns the text after the length of a message, as in RFC 6587.
 fn without_count(line: &[u8]) -> &[u8] {
     match split_once(line, b' ') {
         Some((count, rest)) if rest.starts_with(b"<") && number(count).is_some() => rest,
@@ -120,7 +121,7 @@ fn without_count(line: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns the text behind structured data: `-` or `[id name="value"]...`.
+/// Returns the text after structured data: `-` or `[id name="value"]...`.
 fn behind_data(text: &[u8]) -> Option<&[u8]> {
     if let Some(rest) = text.strip_prefix(b"- ") {
         return Some(rest);
@@ -129,7 +130,7 @@ fn behind_data(text: &[u8]) -> Option<&[u8]> {
     Some(&text[end + 3..])
 }
 
-/// Returns the text behind `Mar 12 10:00:00 `, perhaps with the year, or a time in one word.
+/// Returns the text after `Mar 12 10:00:00 `, perhaps with the year, or after a time in one word.
 fn behind_time(text: &[u8]) -> Option<&[u8]> {
     if let Some(rest) = timed_word(text) {
         return Some(rest);
@@ -151,7 +152,7 @@ fn behind_time(text: &[u8]) -> Option<&[u8]> {
     date::time_of_day_us(time).map(|_| rest)
 }
 
-/// Returns the text behind a time as in RFC 3339, Unix seconds with a fraction, or TAI64N as multilog and s6 write it.
+/// Returns the text after a time as in RFC 3339, Unix seconds with a fraction, or TAI64N as multilog and s6 write it.
 fn timed_word(text: &[u8]) -> Option<&[u8]> {
     let (time, rest) = split_once(text, b' ')?;
     let is_tai =
@@ -160,7 +161,7 @@ fn timed_word(text: &[u8]) -> Option<&[u8]> {
     (is_tai || is_unix() || date::rfc3339(time).is_some()).then_some(rest)
 }
 
-/// `2024-03-12T10:00:00Z `, and behind it `stdout F ` of a container runtime (CRI) or `web/1f2e ` of a stream in CloudWatch.
+/// `2024-03-12T10:00:00Z `, perhaps followed by `stdout F ` of a container runtime (CRI) or by `web/1f2e `, a stream of CloudWatch.
 fn timed(line: &[u8]) -> Option<&[u8]> {
     let rest = timed_word(line)?;
     if let Some((_, rest)) = split_once(rest, b' ').filter(|(stream, _)| stream.contains(&b'/')) {

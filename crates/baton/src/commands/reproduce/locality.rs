@@ -176,7 +176,7 @@ The generated NASA and Berkeley logs are fitted to LRU's curve and have bursts o
 LFU never forgets a burst that is over, so its results are far worse than the published ones (slightly better than LRU).
 ";
 
-/// Renders the rows with published values, with the error. A configuration is named in its first row only.
+/// Renders the rows that have published values, with the error. Only the first row of a configuration names it.
 fn published_table(rows: &[Row]) -> String {
     let mut table = Table::new(vec![
         Column::words("configuration"),

@@ -18,7 +18,7 @@ pub(in crate::log) fn without_port(text: &[u8]) -> &[u8] {
 /// Returns the client in a field, without its port: an address, or a name that a host or a user may have.
 ///
 /// # Errors
-/// The text is neither, such as a time, a word in brackets or the tag of a program.
+/// The text is neither: for example a time, a word in brackets or a program's tag.
 pub(in crate::log) fn client(text: &[u8]) -> Result<&[u8], SkipReason> {
     let usual = |c: &u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-');
     if text.len() > 1 && text.iter().all(usual) {

@@ -24,7 +24,7 @@ pub(super) fn parse(line: &[u8], tail: Tail) -> Result<Entry<'_>, SkipReason> {
     }
     let (time, rest) = split_once(rest, b']').ok_or(SkipReason::Time)?;
     let time_us = date::clf(time).ok_or(SkipReason::Time)?;
-    // X-Forwarded-For in place of the host ends with a comma, unless it is one address.
+    // A list of X-Forwarded-For in place of the host has a comma after each address but the last.
     let list = host
         .ends_with(b",")
         .then(|| address::forwarded(host))
@@ -59,7 +59,7 @@ pub(super) fn parse(line: &[u8], tail: Tail) -> Result<Entry<'_>, SkipReason> {
     })
 }
 
-/// Returns the names behind the host and the addresses that follow it, if the host is the first of X-Forwarded-For.
+/// Returns the text after the host and the addresses that follow it, if the host begins a list of X-Forwarded-For.
 fn behind_proxies<'a>(host: &[u8], names: &'a [u8]) -> &'a [u8] {
     let (mut more, mut names) = (host.ends_with(b","), names);
     while more {
@@ -69,14 +69,14 @@ fn behind_proxies<'a>(host: &[u8], names: &'a [u8]) -> &'a [u8] {
     names
 }
 
-/// Returns the ident if it is an address: then either may be that of the client.
+/// Returns the ident if it is an address: then the host or the ident may be the client.
 fn address_of(names: &[u8]) -> Option<&[u8]> {
     let (ident, _) = split_once(names, b' ')?;
     address::is_address(ident).then_some(ident)
 }
 
-/// Returns whether the text between client and time is `ident user`. Users may have blanks, in quotes or behind an ident of `-`. An address
-/// behind anything else, or another `-` after a user, means that the line has text in front.
+/// Returns whether the text between client and time is `ident user`. A user may have blanks, in quotes or after an ident of `-`. An address
+/// after anything else, or another `-` after a user, means that the line begins with other text.
 fn are_ident_and_user(client: &[u8], names: &[u8]) -> bool {
     let names = names.trim_ascii();
     if names == b"- -" {
@@ -119,7 +119,7 @@ pub(super) fn parse_behind_host(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     })
 }
 
-/// Returns whether a name, with or without a port, may be that of a host: it has a letter, or is an address.
+/// Returns whether the text, with or without a port, may name a host: it has a letter, or is an address.
 fn may_be_host(server: &[u8]) -> bool {
     let name = match rsplit_once(server, b':') {
         Some((name, _)) if has_port(server) => name,

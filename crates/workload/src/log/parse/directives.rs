@@ -278,7 +278,7 @@ fn cut<'a>(
     }
 }
 
-/// Cuts a line from the request or the URL on. It ends at the first place behind which the rest has the format.
+/// Splits a line from the request or the URL on, which ends at the first place after which the rest of the line has the format.
 fn cut_request<'a>(
     parts: &[Part],
     end: &[u8],
@@ -308,7 +308,7 @@ fn cut_request<'a>(
     Err(first.unwrap_or(meaning.lacking()))
 }
 
-/// Number of places at which a request is tried to end.
+/// Maximum number of places that are tried as the end of a request.
 const MOST_ENDS: usize = 32;
 
 impl Meaning {
@@ -403,7 +403,7 @@ fn end_of_field(rest: &[u8], text: &[u8], meaning: &Meaning) -> Option<usize> {
     ends(rest, text).nth(meaning.occurrences(text))
 }
 
-/// Returns where `text` occurs; a quote only where no backslash escapes it.
+/// Returns the position of `text`. A quote that a backslash escapes does not count.
 fn ends<'a>(rest: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
     let escaped = move |at: usize| {
         let backslashes = rest[..at].iter().rev().take_while(|&&c| c == b'\\');

@@ -59,7 +59,7 @@ impl Json {
         Ok(entry)
     }
 
-    /// Returns the text of the field that has a line of another format.
+    /// Returns the text of the field that holds a line in another format.
     pub(in crate::log) fn line(&mut self, line: &[u8]) -> Option<&[u8]> {
         self.read(line).ok()?;
         let place = self.found.places[Field::Line as usize].as_ref();

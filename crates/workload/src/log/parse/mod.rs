@@ -33,14 +33,14 @@ pub(super) struct Entry<'a> {
     pub bytes: Option<u64>,
 }
 
-/// What a line has of X-Forwarded-For.
+/// Where a line's X-Forwarded-For is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Forwarded<'a> {
     /// Nothing.
     No,
     /// Its first address is the client.
     Client,
-    /// Values, separated by bars, one of which may be it: the format does not tell.
+    /// One of these values, separated by bars, may be it: the format does not say.
     Perhaps(&'a [u8]),
 }
 

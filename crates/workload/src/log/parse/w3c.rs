@@ -44,7 +44,7 @@ impl W3c {
         match name.to_ascii_lowercase().as_slice() {
             b"fields" => {
                 let has = |name: &[u8]| words(value).any(|word| word == name);
-                // Universal time, if it is there beside the local one.
+                // Universal time, if the log has it as well as local time.
                 let map = match has(b"time") {
                     true => FieldMap::parse("time=time,date=date"),
                     false => Ok(FieldMap::default()),

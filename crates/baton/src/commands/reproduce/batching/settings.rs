@@ -47,7 +47,7 @@ pub(super) fn half(response_us: f64) -> u32 {
 }
 
 baton_named::named! {
-    /// Sides that batch.
+    /// Which sides batch: the host, the adapter or both.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum Sides {
         Host => "Host batching",
