@@ -5,13 +5,16 @@ use crate::sys::{self, Errno, call};
 use libc::{c_int, c_void, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+/// Length of the longest address of any family, bytes.
+pub const MOST: usize = size_of::<sockaddr_storage>();
+
 /// Reads an IP address and port, or returns `None` if there is none.
 ///
 /// # Safety
 /// `at` is valid for `len` bytes, or [bad](crate::pointers::is_bad).
 pub unsafe fn read(at: *const c_void, len: socklen_t) -> Option<SocketAddr> {
     let len = len as usize;
-    if pointers::is_bad(at, len.max(1)) || len < size_of::<libc::sa_family_t>() {
+    if pointers::is_bad(at, len.clamp(1, MOST)) || len < size_of::<libc::sa_family_t>() {
         return None;
     }
     // SAFETY: the buffer is good for the family, as checked above, and for the family's structure, whose size each arm checks first.
@@ -54,7 +57,7 @@ pub unsafe fn give(
     to: *mut c_void,
     len: *mut socklen_t,
 ) -> Result<(), Errno> {
-    pointers::check(len)?;
+    pointers::check_mut(len)?;
     // SAFETY: by this function's contract.
     let room = usize::try_from(unsafe { *len }.cast_signed()).map_err(|_| libc::EINVAL)?;
     let ip = match address.ip() {
@@ -83,7 +86,7 @@ pub unsafe fn give(
             }
         }
     };
-    if pointers::is_bad(to, room.min(written)) {
+    if pointers::is_bad_mut(to, room.min(written)) {
         return Err(libc::EFAULT);
     }
     // SAFETY: by this function's contract; this copies no more than the caller's buffer or the address holds.

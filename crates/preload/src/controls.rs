@@ -3,6 +3,9 @@
 use crate::pointers;
 use libc::{c_int, cmsghdr, msghdr};
 
+/// Number of bytes that all control messages of a call need at most.
+const MOST_USED: usize = 1024;
+
 /// The control buffer of a message; messages are appended from its start.
 pub struct Controls<'a> {
     message: &'a mut msghdr,
@@ -13,9 +16,11 @@ impl<'a> Controls<'a> {
     /// Starts with an empty buffer.
     ///
     /// # Safety
-    /// The control buffer is valid for its length, or [bad](pointers::is_bad).
+    /// The control buffer is valid for its length, or [bad](pointers::is_bad_mut).
     pub unsafe fn new(message: &'a mut msghdr) -> Self {
-        let room = match pointers::is_bad(message.msg_control, message.msg_controllen) {
+        // This library puts no more than that into one message.
+        let used = message.msg_controllen.min(MOST_USED);
+        let room = match pointers::is_bad_mut(message.msg_control, used) {
             true => 0,
             false => message.msg_controllen,
         };

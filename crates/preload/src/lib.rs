@@ -12,7 +12,7 @@
 //! | waiting for kernel and adapter at once | `src/epoll.rs`, `src/polling.rs` |
 //! | connections that move; that go back to the kernel for good | `src/handoff.rs`, `src/leaving.rs` |
 //! | the link to the adapter, through fork(2) and until exit | `src/session.rs` |
-//! | signal handlers, threads, allocation, invalid pointers | `src/signals.rs`, `src/threads.rs`, `src/memory.rs`, `src/pointers.rs` |
+//! | signal handlers, threads, allocation, invalid pointers | `src/signals.rs`, `src/threads.rs`, `src/memory.rs`, `src/pointers.rs`, `src/probing.rs` |
 //! | socket options, `TCP_INFO`; why something stays in the kernel | `src/options.rs`, `src/tcp_info.rs`, `src/reason.rs` |
 #![allow(unsafe_code)]
 
@@ -28,6 +28,7 @@ mod memory;
 mod options;
 mod pointers;
 mod polling;
+mod probing;
 mod reason;
 mod session;
 mod signals;

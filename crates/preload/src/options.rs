@@ -193,6 +193,9 @@ pub unsafe fn is_refused(
     level == libc::IPPROTO_TCP && is_it && socket.stream().is_some_and(is_open)
 }
 
+/// Length of options' values up to which two are compared, bytes.
+const MOST_COMPARED: usize = 128;
+
 /// Reports whether setsockopt(2) changes something that only the kernel does.
 ///
 /// # Safety
@@ -204,17 +207,18 @@ pub unsafe fn needs_kernel(
     value: *const c_void,
     len: socklen_t,
 ) -> bool {
-    if len == 0 || pointers::is_bad(value, len as usize) {
+    let compared = (len as usize).min(MOST_COMPARED);
+    if len == 0 || pointers::is_bad(value, compared) {
         return false;
     }
     // SAFETY: by this function's contract.
-    let wanted = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), len as usize) };
+    let wanted = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), compared) };
     let waits_at_close = || wanted.get(..4) != Some(&[0; 4]) && wanted.get(4..8) != Some(&[0; 4]);
     match (level, name) {
         (libc::SOL_SOCKET, libc::SO_LINGER) => waits_at_close(),
         _ if is_honoured(level, name) => false,
         _ => {
-            let (mut found, mut len) = ([0_u8; 128], 128 as socklen_t);
+            let (mut found, mut len) = ([0_u8; MOST_COMPARED], MOST_COMPARED as socklen_t);
             let at = found.as_mut_ptr();
             // SAFETY: the buffer has `len` bytes.
             let told = unsafe { call!(SYS_getsockopt, fd, level, name, at, &raw mut len) };
@@ -279,7 +283,8 @@ pub fn told(socket: &Description) -> Option<Told> {
 /// # Safety
 /// `value` is null or good for `len` bytes.
 unsafe fn number(value: *const c_void, len: socklen_t) -> Option<c_int> {
-    let is_there = len as usize >= size_of::<c_int>() && !pointers::is_bad(value, len as usize);
+    let is_there =
+        len as usize >= size_of::<c_int>() && pointers::check(value.cast::<c_int>()).is_ok();
     // SAFETY: by this function's contract.
     is_there.then(|| unsafe { value.cast::<c_int>().read_unaligned() })
 }
@@ -287,7 +292,7 @@ unsafe fn number(value: *const c_void, len: socklen_t) -> Option<c_int> {
 /// # Safety
 /// `value` is null or good for `len` bytes.
 unsafe fn time(value: *const c_void, len: socklen_t) -> Option<Option<Duration>> {
-    if (len as usize) < size_of::<timeval>() || pointers::is_bad(value, len as usize) {
+    if (len as usize) < size_of::<timeval>() || pointers::check(value.cast::<timeval>()).is_err() {
         return None;
     }
     // SAFETY: by this function's contract.

@@ -1,16 +1,31 @@
-//! Recognizes pointers at which no program can have memory. The kernel fails with EFAULT on them, and this library would crash. The check
-//! compares numbers only, so it costs no system call; it does not notice other invalid pointers, such as those to memory that was unmapped.
+//! Recognizes pointers to memory that the program cannot access. The kernel fails with EFAULT on them, and this library would crash.
+//!
+//! Addresses that no program can have are found by their number, others by [probing] a byte of each page.
 
+use crate::probing;
+use crate::signals::SET_BYTES;
 use crate::sys::Errno;
-use libc::{c_int, iovec};
+use libc::{c_int, iovec, sigset_t};
+use std::borrow::Cow;
 
 /// The lowest address that Linux lets programs map by default (`vm.mmap_min_addr`).
 const LOWEST: usize = 1 << 16;
 /// The end of the user's address space on processors that have the largest one.
 const END: usize = 1 << 56;
+/// Number of bytes that Linux copies at once between a program and segments: all of them, or none if the program cannot access one of them.
+const COPIED: usize = 32 << 10;
 
-/// Returns whether no program can have `len` bytes of memory at this address.
+/// Returns whether the program cannot read `len` bytes at this address.
 pub fn is_bad<T>(at: *const T, len: usize) -> bool {
+    is_impossible(at, len) || !probing::can_read(at as usize, len)
+}
+
+/// Returns whether the program cannot write `len` bytes at this address.
+pub fn is_bad_mut<T>(at: *mut T, len: usize) -> bool {
+    is_impossible(at, len) || !probing::can_write(at as usize, len)
+}
+
+fn is_impossible<T>(at: *const T, len: usize) -> bool {
     len > 0 && ((at as usize) < LOWEST || is_beyond(at, len))
 }
 
@@ -21,12 +36,25 @@ pub fn is_beyond<T>(at: *const T, len: usize) -> bool {
     len > 0 && end.is_none_or(|end| end > END)
 }
 
-/// Returns EFAULT if no program can have a `T` at this address.
+/// Returns EFAULT if the program cannot read a `T` at this address.
 pub fn check<T>(at: *const T) -> Result<(), Errno> {
     match is_bad(at, size_of::<T>()) {
         true => Err(libc::EFAULT),
         false => Ok(()),
     }
+}
+
+/// Returns EFAULT if the program cannot write a `T` at this address.
+pub fn check_mut<T>(at: *mut T) -> Result<(), Errno> {
+    match is_bad_mut(at, size_of::<T>()) {
+        true => Err(libc::EFAULT),
+        false => Ok(()),
+    }
+}
+
+/// Returns whether the kernel cannot read a signal mask at this address, which may be null.
+pub fn is_bad_mask(at: *const sigset_t) -> bool {
+    !at.is_null() && is_bad(at, SET_BYTES)
 }
 
 /// Reads the value, or returns `None` if the pointer is null.
@@ -51,13 +79,47 @@ pub fn check_parts(parts: &[iovec]) -> Result<(), Errno> {
     }
 }
 
-/// Returns the parts before the first bad one, and whether there is a bad one.
-pub fn good_parts(parts: &[iovec]) -> (&[iovec], bool) {
-    let is_bad = |part: &iovec| is_bad(part.iov_base, part.iov_len);
-    match parts.iter().position(is_bad) {
-        Some(at) => (&parts[..at], true),
-        None => (parts, false),
+/// Returns how many bytes Linux copies of those that it can copy, if an invalid one follows.
+pub fn whole(good: usize) -> usize {
+    good / COPIED * COPIED
+}
+
+/// Returns how many of these bytes the program can read before the first that it cannot.
+pub fn readable<T>(at: *const T, len: usize) -> usize {
+    match is_impossible(at, len) {
+        true => 0,
+        false => probing::readable(at as usize, len),
     }
+}
+
+/// Returns how many of the first `most` bytes of the parts the program can access. Received bytes are written, and those to be sent are read.
+pub fn accessible(parts: &[iovec], most: usize, writes: bool) -> usize {
+    let mut good = 0;
+    for part in parts {
+        let (at, len) = (part.iov_base, part.iov_len.min(most - good));
+        // A write would allocate each page, even if no data comes to it: shows only that the first page is not read-only.
+        let is_read_only = writes && is_bad_mut(at, len.min(1));
+        let found = if is_read_only { 0 } else { readable(at, len) };
+        good += found;
+        if found < len {
+            break;
+        }
+    }
+    good
+}
+
+/// Returns the parts, or if they are longer than `len` bytes, those bytes.
+pub fn first(parts: &[iovec], len: usize) -> Cow<'_, [iovec]> {
+    if len_of(parts) <= len {
+        return Cow::Borrowed(parts);
+    }
+    let mut left = len;
+    let take = |part: &iovec| {
+        let iov_len = part.iov_len.min(left);
+        left -= iov_len;
+        iovec { iov_len, ..*part }
+    };
+    Cow::Owned(parts.iter().map(take).collect())
 }
 
 /// Returns the total length of the parts, bytes.
@@ -78,7 +140,10 @@ mod tests {
         }
         let here = 5_u64;
         assert!(!is_bad(&here, 8) && check(&here).is_ok());
-        assert!(!is_bad(&here, usize::MAX), "no more than 2 GiB count");
+        assert!(
+            !is_impossible(&here, usize::MAX),
+            "no more than 2 GiB count"
+        );
         assert!(
             !is_beyond(16 as *const u8, 4),
             "the kernel finds it when it gets there"
@@ -100,10 +165,12 @@ mod tests {
         };
         let at = room.as_mut_ptr();
         let parts = [part(at, 4), part(16 as *mut u8, 0), part(16 as *mut u8, 1)];
-        let (good, has_bad) = good_parts(&parts);
-        assert_eq!((good.len(), has_bad, len_of(good)), (2, true, 4));
-        let (good, has_bad) = good_parts(&parts[..2]);
-        assert_eq!((good.len(), has_bad), (2, false));
+        assert_eq!(accessible(&parts, 5, true), 4);
+        assert_eq!(accessible(&parts[..2], 9, false), 4);
+        assert_eq!(accessible(&parts, 3, false), 3);
+        let two = [parts[0], part(at, 4)];
+        assert_eq!(len_of(&first(&two, 5)), 5);
+        assert_eq!((first(&two, 8).len(), first(&two, 0).len()), (2, 2));
         assert_eq!(len_of(&[part(at, usize::MAX), part(at, 2)]), usize::MAX);
     }
 }

@@ -3,8 +3,10 @@
 //! A handler may do anything that is safe in a handler: call write(2) or fork(2), or leave by siglongjmp(3). Handlers do not interrupt the
 //! kernel's calls halfway, but they could interrupt this library's, which hold locks. So this library installs a handler of its own in
 //! front of the program's. A signal that arrives during a call ([`hold`]) is sent to the thread again and blocked there, so that the kernel
-//! keeps it until the call ends or [sleeps](sleep).
+//! keeps it until the call ends or [sleeps](sleep). Faults of this library's own [probes](probing) end there; the program's handler sees all
+//! other faults at once.
 
+use crate::probing;
 use crate::sys::{self, Errno, call, process, set_errno};
 use baton_sockets::{Adapter, Watched};
 use libc::{c_int, c_void, sigaction, sighandler_t, siginfo_t, sigset_t, ucontext_t};
@@ -30,6 +32,8 @@ pub const AT_ONCE: [c_int; 7] = [
     libc::SIGSYS,
     libc::SIGTRAP,
 ];
+/// Signals that a [probe](probing) can cause.
+const FAULTS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 /// Flags that this library implements itself: the kernel would apply them at the first of two deliveries.
 const OURS: c_int = libc::SA_RESETHAND | libc::SA_NODEFER;
 
@@ -223,7 +227,8 @@ fn install() -> Install {
 /// As sigaction(2).
 pub unsafe fn act(signal: c_int, new: *const sigaction, old: *mut sigaction) -> c_int {
     let slot = usize::try_from(signal).ok().and_then(|at| ACTIONS.get(at));
-    let Some(slot) = slot.filter(|_| !AT_ONCE.contains(&signal)) else {
+    let is_left = AT_ONCE.contains(&signal) && !FAULTS.contains(&signal);
+    let Some(slot) = slot.filter(|_| !is_left) else {
         // SAFETY: by this function's contract.
         return unsafe { install()(signal, new, old) };
     };
@@ -235,7 +240,7 @@ pub unsafe fn act(signal: c_int, new: *const sigaction, old: *mut sigaction) -> 
         let behind = new.as_ref().filter(is_handler).map(|new| {
             slot.store((new.sa_sigaction, new.sa_flags));
             let mut behind = *new;
-            behind.sa_sigaction = deliver as *const () as sighandler_t;
+            behind.sa_sigaction = in_front(signal);
             behind.sa_flags = new.sa_flags & !OURS | libc::SA_SIGINFO;
             behind
         });
@@ -251,9 +256,34 @@ pub unsafe fn act(signal: c_int, new: *const sigaction, old: *mut sigaction) -> 
     }
 }
 
-/// Returns whether the action is this library's handler.
+/// Returns this library's handler of a signal.
+fn in_front(signal: c_int) -> sighandler_t {
+    match FAULTS.contains(&signal) {
+        true => deliver_fault as *const () as sighandler_t,
+        false => deliver as *const () as sighandler_t,
+    }
+}
+
+/// Returns whether the action is one of this library's handlers.
 fn is_behind(action: &sigaction) -> bool {
-    action.sa_sigaction == deliver as *const () as sighandler_t
+    let ours = [deliver as *const (), deliver_fault as *const ()];
+    ours.contains(&(action.sa_sigaction as *const ()))
+}
+
+/// Installs this library's handler of faults where the program has none.
+pub fn catch_faults() {
+    for signal in FAULTS {
+        // SAFETY: the calls fill in and read actions.
+        unsafe {
+            let mut action: sigaction = mem::zeroed();
+            let found = install()(signal, ptr::null(), &raw mut action);
+            if found == 0 && action.sa_sigaction == libc::SIG_DFL {
+                action.sa_sigaction = in_front(signal);
+                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+                install()(signal, &raw const action, ptr::null_mut());
+            }
+        }
+    }
 }
 
 /// The handler of all signals for which the program has one.
@@ -267,6 +297,26 @@ unsafe extern "C" fn deliver(signal: c_int, info: *mut siginfo_t, context: *mut 
             }
         }
     });
+}
+
+/// The handler of faults.
+unsafe extern "C" fn deliver_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes the arguments of a handler with SA_SIGINFO.
+    unsafe {
+        if probing::recover(context) {
+            return;
+        }
+        if ACTIONS[signal as usize].load().0 != libc::SIG_DFL {
+            return STATE.with(|state| state.run(signal, info, context));
+        }
+        // The instruction faults again when this handler returns, and ends the program.
+        let default: sigaction = mem::zeroed();
+        install()(signal, &raw const default, ptr::null_mut());
+        let was_sent = (*info).si_code <= 0;
+        if was_sent {
+            call!(SYS_tgkill, process(), call!(SYS_gettid), signal);
+        }
+    }
 }
 
 impl State {
@@ -439,5 +489,20 @@ mod tests {
         drop(held);
         assert_eq!(seen(signal), 1);
         assert_eq!(installed(signal).sa_sigaction, libc::SIG_DFL);
+    }
+
+    #[test]
+    fn faults_of_the_program_reach_its_handler() {
+        catch_faults();
+        assert!(!is_behind(&installed(libc::SIGSEGV)));
+        catch(libc::SIGSEGV, libc::SA_RESTART);
+        let flags = libc::SA_RESTART | libc::SA_SIGINFO;
+        assert_eq!(installed(libc::SIGSEGV).sa_flags, flags);
+        let held = hold();
+        raise(libc::SIGSEGV, 3);
+        assert_eq!(seen(libc::SIGSEGV), 4, "at once");
+        drop(held);
+        assert!(!crate::probing::can_read(16, 1));
+        assert_eq!(seen(libc::SIGSEGV), 4, "the probe's fault ends there");
     }
 }

@@ -21,7 +21,7 @@ pub unsafe fn give(
     to: *mut c_void,
     len: *mut socklen_t,
 ) -> Result<usize, Errno> {
-    pointers::check(len)?;
+    pointers::check_mut(len)?;
     let (mut room, mut known) = ([0_u8; LEN], LEN as socklen_t);
     let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
     let at = room.as_mut_ptr();
@@ -38,7 +38,7 @@ pub unsafe fn give(
     unsafe {
         let wanted = usize::try_from((*len).cast_signed()).map_err(|_| libc::EINVAL)?;
         let given = wanted.min(known as usize);
-        if pointers::is_bad(to, given) {
+        if pointers::is_bad_mut(to, given) {
             return Err(libc::EFAULT);
         }
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), given);

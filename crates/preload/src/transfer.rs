@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// Maximum number of bytes gathered from small parts, or read from a file, at once.
 const PIECE: usize = 64 << 10;
+/// Number of bytes that are checked at once whether they can be read, before they are sent.
+const LOOKAHEAD: usize = 256 << 10;
 
 thread_local! {
     /// Taken out while in use: a signal handler may write as well.
@@ -137,37 +139,38 @@ impl<'a> Call<'a> {
             return received;
         }
         pointers::check_parts(parts)?;
-        let writes = self.flags & libc::MSG_TRUNC == 0;
-        let (good, has_bad) = match writes {
-            true => pointers::good_parts(parts),
-            false => (parts, false),
-        };
         let mut room = Room {
-            parts: good,
+            parts,
             filled: 0,
-            writes,
+            writes: self.flags & libc::MSG_TRUNC == 0,
         };
         let wanted = room.len();
-        if wanted == 0 && !has_bad {
-            return self.receive_nothing();
-        }
         if wanted == 0 {
-            let seen = self.peek(1)?;
-            return if seen.is_empty() {
-                Ok(0)
-            } else {
-                Err(libc::EFAULT)
-            };
+            return self.receive_nothing();
         }
         // SAFETY: by this function's contract.
         unsafe {
             match self.flags & libc::MSG_PEEK {
                 0 => self.receive_into(&mut room, wanted),
-                _ => self.peek(wanted).map(|data| {
+                _ => {
+                    let data = self.peek(self.fitting(&room, wanted)?)?;
                     room.put(&data);
-                    data.len()
-                }),
+                    Ok(data.len())
+                }
             }
+        }
+    }
+
+    /// Returns how many of `most` bytes the next receive into this buffer takes. If less can be written and more has arrived, it takes
+    /// whole segments, or fails with EFAULT if the first one does not fit, as the kernel does.
+    fn fitting(&self, room: &Room<'_>, most: usize) -> Result<usize, Errno> {
+        let good = room.accessible(most);
+        if good == most || self.peek(good + 1)?.len() <= good {
+            return Ok(most);
+        }
+        match pointers::whole(good) {
+            0 => Err(libc::EFAULT),
+            whole => Ok(whole),
         }
     }
 
@@ -190,7 +193,11 @@ impl<'a> Call<'a> {
         let wants_all = self.flags & libc::MSG_WAITALL != 0 && self.waits;
         let mut received = 0;
         while received < wanted {
-            let most = (wanted - received).min(PIECE);
+            let most = match self.fitting(room, (wanted - received).min(PIECE)) {
+                Ok(most) => most,
+                Err(errno) if received == 0 => return Err(errno),
+                Err(_) => break,
+            };
             let data = match received {
                 0 => self.stream.receive(most),
                 // The next call reports an error or the end.
@@ -276,8 +283,15 @@ impl<'a> Call<'a> {
             return sent;
         }
         pointers::check_parts(parts)?;
-        let (parts, has_bad) = pointers::good_parts(parts);
         let total = pointers::len_of(parts);
+        let checked = total.min(PIECE);
+        let good = pointers::accessible(parts, checked, false);
+        let has_bad = good < checked;
+        let total = match has_bad {
+            true => pointers::whole(good),
+            false => total,
+        };
+        let parts = &*pointers::first(parts, total);
         let is_held_back = |by: &AtomicBool| by.load(Ordering::Relaxed);
         if self.flags & libc::MSG_MORE != 0
             || is_held_back(&self.description.corked)
@@ -341,11 +355,17 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Sends as much as there is buffer space for, or all of the data if the call waits.
+    /// Sends as much as there is buffer space for, or all of the data if the call waits. Data longer than a piece may be unreadable.
     fn send_all(&self, data: &[u8], is_last: bool) -> Result<usize, Errno> {
-        self.send_by(data.len(), |from| match self.times(is_last) {
-            None => (&mut &*self.stream).write(&data[from..]),
-            Some(asks) => self.stream.write_timed(&data[from..], asks),
+        self.send_by(data.len(), |from| {
+            let mut rest = &data[from..];
+            if data.len() > PIECE {
+                rest = &rest[..readable(rest)?];
+            }
+            match self.times(is_last) {
+                None => (&mut &*self.stream).write(rest),
+                Some(asks) => self.stream.write_timed(rest, asks),
+            }
         })
     }
 
@@ -478,6 +498,19 @@ impl<'a> Call<'a> {
     }
 }
 
+/// Returns how many bytes to send next: whole segments if the rest cannot be read.
+fn readable(data: &[u8]) -> std::io::Result<usize> {
+    let wanted = data.len().min(LOOKAHEAD);
+    let found = pointers::readable(data.as_ptr(), wanted);
+    if found == wanted {
+        return Ok(found);
+    }
+    match pointers::whole(found) {
+        0 => Err(std::io::Error::from_raw_os_error(libc::EFAULT)),
+        whole => Ok(whole),
+    }
+}
+
 /// The buffer for received bytes.
 struct Room<'a> {
     parts: &'a [iovec],
@@ -488,6 +521,25 @@ struct Room<'a> {
 }
 
 impl Room<'_> {
+    /// Returns how many of the next `most` bytes can be written.
+    fn accessible(&self, most: usize) -> usize {
+        if !self.writes {
+            return most;
+        }
+        let [part, others @ ..] = self.parts else {
+            return 0;
+        };
+        let rest = iovec {
+            iov_base: part.iov_base.wrapping_byte_add(self.filled),
+            iov_len: part.iov_len - self.filled,
+        };
+        let good = pointers::accessible(&[rest], most, true);
+        match good == rest.iov_len {
+            true => good + pointers::accessible(others, most - good, true),
+            false => good,
+        }
+    }
+
     fn len(&self) -> usize {
         // The kernel takes no more in one call, either.
         pointers::len_of(self.parts).min(c_int::MAX as usize & !0xfff)

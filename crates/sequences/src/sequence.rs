@@ -18,7 +18,7 @@ pub const KINDS: &[(&str, u32, &[u32])] = &[
     ("fill", 1, &[SLOTS]),
     ("sendfile", 1, &[SLOTS, SIZES]),
     ("splice", 1, &[SLOTS, 2]),
-    ("bad", 4, &[SLOTS, 16]),
+    ("bad", 6, &[SLOTS, 34]),
     ("shutdown", 4, &[SLOTS, 4]),
     ("close", 3, &[SLOTS]),
     ("dup", 3, &[SLOTS, 4]),

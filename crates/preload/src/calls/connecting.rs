@@ -14,7 +14,9 @@ use libc::{c_int, sockaddr, socklen_t};
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
     let family_len = size_of::<libc::sa_family_t>();
-    if len as usize >= family_len && !pointers::is_bad(to, len as usize) {
+    if (family_len..=address::MOST).contains(&(len as usize))
+        && pointers::check(to.cast::<libc::sa_family_t>()).is_ok()
+    {
         // SAFETY: valid by the manual page.
         let family = unsafe { to.cast::<libc::sa_family_t>().read_unaligned() };
         if c_int::from(family) == libc::AF_UNSPEC {

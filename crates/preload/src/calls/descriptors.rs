@@ -178,7 +178,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
     if let libc::TIOCOUTQ | SIOCOUTQNSD = request
         && let Some(told) = socket.as_ref().and_then(|it| options::told(it))
     {
-        if let Err(errno) = pointers::check(argument.cast::<c_int>()) {
+        if let Err(errno) = pointers::check_mut(argument.cast::<c_int>()) {
             return give!(Err(errno));
         }
         let not_sent = told.unsent + told.info.not_sent as usize;
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
             result
         }
         libc::FIONREAD => match socket.stream().filter(|stream| !stream.is_direct()) {
-            Some(_) if pointers::check(argument.cast::<c_int>()).is_err() => {
+            Some(_) if pointers::check_mut(argument.cast::<c_int>()).is_err() => {
                 give!(Err(libc::EFAULT))
             }
             Some(stream) => {

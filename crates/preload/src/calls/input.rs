@@ -102,7 +102,7 @@ pub unsafe extern "C" fn recvfrom(
 
 /// Sets the length of the sender's address to zero, as the kernel does for a connection.
 unsafe fn tell_nobody(len: *mut socklen_t) -> Result<(), Errno> {
-    pointers::check(len)?;
+    pointers::check_mut(len)?;
     // SAFETY: valid by the manual page of recvfrom(2).
     let room = unsafe { len.replace(0) };
     match room.cast_signed() < 0 {
@@ -115,17 +115,21 @@ unsafe fn tell_nobody(len: *mut socklen_t) -> Result<(), Errno> {
 unsafe fn receive_message(fd: c_int, message: *mut msghdr, flags: c_int) -> Result<usize, Errno> {
     let socket = table::socket(fd).ok_or(libc::EBADF)?;
     pointers::check(message)?;
-    // SAFETY: valid by the manual pages of the callers.
-    let message = unsafe { &mut *message };
-    message.msg_namelen = 0;
     if flags & libc::MSG_ERRQUEUE != 0 {
+        pointers::check_mut(message)?;
         // SAFETY: valid by the manual pages of the callers.
-        return unsafe { timestamping::receive_report(&socket, message) };
+        return unsafe { timestamping::receive_report(&socket, &mut *message) };
     }
     // SAFETY: as above.
-    let parts = unsafe { parts(message.msg_iov, message.msg_iovlen, libc::EMSGSIZE) }?;
+    let received = unsafe {
+        let parts = parts((*message).msg_iov, (*message).msg_iovlen, libc::EMSGSIZE)?;
+        receive(fd, parts, flags).unwrap_or(Err(libc::EBADF))?
+    };
+    // The kernel, too, finds out only now that it cannot write to the message.
+    pointers::check_mut(message)?;
     // SAFETY: as above.
-    let received = unsafe { receive(fd, parts, flags) }.unwrap_or(Err(libc::EBADF))?;
+    let message = unsafe { &mut *message };
+    message.msg_namelen = 0;
     message.msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
     // SAFETY: as above.
     let mut controls = unsafe { Controls::new(message) };

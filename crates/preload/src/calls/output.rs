@@ -183,6 +183,13 @@ pub unsafe extern "C" fn sendmmsg(
             if len < 0 {
                 return if sent == 0 { -1 } else { sent as c_int };
             }
+            if pointers::check_mut(message).is_err() {
+                let found: Result<usize, Errno> = match sent {
+                    0 => Err(libc::EFAULT),
+                    _ => Ok(sent),
+                };
+                return give!(found);
+            }
             (*message).msg_len = len as c_uint;
         }
         count as c_int
@@ -203,7 +210,7 @@ pub unsafe extern "C" fn sendfile64(
             return call!(SYS_sendfile, to, from, offset, count) as ssize_t;
         };
         if !offset.is_null()
-            && let Err(errno) = pointers::check(offset)
+            && let Err(errno) = pointers::check_mut(offset)
         {
             return give!(Err(errno));
         }

@@ -510,7 +510,7 @@ unsafe fn peer_name(
     if wanted > full {
         return Err(libc::EINVAL);
     }
-    if pointers::is_bad(to, wanted as usize) {
+    if pointers::is_bad_mut(to, wanted as usize) {
         return Err(libc::EFAULT);
     }
     // SAFETY: the storage has more bytes than that, and so has the caller's buffer.
@@ -582,7 +582,7 @@ pub unsafe extern "C" fn getsockopt(
         };
         let told = told.to_ne_bytes();
         let given = room.min(told.len());
-        if pointers::is_bad(value, given) {
+        if pointers::is_bad_mut(value, given) || pointers::check_mut(len).is_err() {
             return give!(Err(libc::EFAULT));
         }
         std::ptr::copy_nonoverlapping(told.as_ptr(), value.cast(), given);

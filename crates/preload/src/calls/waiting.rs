@@ -165,7 +165,8 @@ unsafe fn wait(
     let Ok(most @ 1..) = usize::try_from(most) else {
         return Some(Err(libc::EINVAL));
     };
-    if pointers::is_bad(events, most.saturating_mul(size_of::<epoll_event>())) {
+    let is_beyond = pointers::is_beyond(events, most.saturating_mul(size_of::<epoll_event>()));
+    if is_beyond || pointers::check_mut(events).is_err() || pointers::is_bad_mask(mask) {
         return Some(Err(libc::EFAULT));
     }
     // SAFETY: valid by the manual page.
@@ -179,7 +180,9 @@ unsafe fn polled<'a>(fds: *mut pollfd, count: nfds_t) -> &'a mut [pollfd] {
     match count {
         0 => &mut [],
         // The kernel will fail with EFAULT.
-        _ if pointers::is_bad(fds, (count as usize).saturating_mul(size_of::<pollfd>())) => &mut [],
+        _ if pointers::is_bad_mut(fds, (count as usize).saturating_mul(size_of::<pollfd>())) => {
+            &mut []
+        }
         // SAFETY: valid by the manual pages of the callers.
         _ => unsafe { std::slice::from_raw_parts_mut(fds, count as usize) },
     }
@@ -208,6 +211,7 @@ pub unsafe extern "C" fn ppoll(
     // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         let waited = match duration(timeout) {
+            Ok(_) if pointers::is_bad_mask(mask) => Some(Err(libc::EFAULT)),
             Ok(limit) => polling::poll(polled(fds, count), limit, mask.as_ref()),
             Err(errno) => Some(Err(errno)),
         };
@@ -282,7 +286,9 @@ pub unsafe extern "C" fn select(
     let found = unsafe { pselect(count, read, write, except, place, std::ptr::null()) };
     // Linux writes the remaining time.
     // SAFETY: as above.
-    if let Some(time) = unsafe { timeout.as_mut() } {
+    if let Some(time) = unsafe { timeout.as_mut() }
+        && pointers::check_mut(timeout).is_ok()
+    {
         let whole = Duration::new(time.tv_sec.max(0) as u64, 0)
             + Duration::from_micros(time.tv_usec.max(0) as u64);
         let left = whole.saturating_sub(start.elapsed());
@@ -305,8 +311,8 @@ pub unsafe extern "C" fn pselect(
     // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         let bytes = (count.max(0) as usize).div_ceil(64) * 8;
-        let is_bad = |set: *mut fd_set| !set.is_null() && pointers::is_bad(set, bytes);
-        if [read, write, except].into_iter().any(is_bad) {
+        let is_bad = |set: *mut fd_set| !set.is_null() && pointers::is_bad_mut(set, bytes);
+        if [read, write, except].into_iter().any(is_bad) || pointers::is_bad_mask(mask) {
             return give!(Err(libc::EFAULT));
         }
         let mut sets = [
