@@ -1,6 +1,7 @@
 //! Runs sequences in several ways, and reports differences.
 
 use crate::Sequence;
+use crate::play;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -60,7 +61,7 @@ const ENDS: &[&str] = &[
 fn outcome(text: &str) -> String {
     let of_child = text.strip_prefix("status ").map(str::parse::<i32>);
     match of_child.map(|status| status.map(|status| status >> 8)) {
-        Some(Ok(code @ 101..)) => crate::play::error(code - 100),
+        Some(Ok(code @ 101..)) => play::error(code - 100),
         Some(Ok(code)) => code.to_string(),
         _ => String::from(text.split(['/', ' ', ',']).next().unwrap_or_default()),
     }
@@ -150,8 +151,13 @@ pub const DOCUMENTED: &[Documented] = &[
                 Some((libc::IPPROTO_IP, libc::IP_MULTICAST_TTL))
                     | Some((libc::IPPROTO_IPV6, libc::IPV6_V6ONLY))
             );
-            // Success, a length of 4, and the bytes of 1.
-            found.way == Way::Moves && is_fixed && found.here.starts_with("0 4 1000")
+            let reads = match &*found.call {
+                // Success, a length of 4, and the bytes of 1.
+                "getsockopt" => found.here.starts_with("0 4 1000"),
+                // A connection that has been reset no longer has a port, so that the kernel lets the program set the option.
+                _ => found.is_after_end && found.here == "EINVAL",
+            };
+            found.way == Way::Moves && is_fixed && reads
         },
         words: "reads as 1 and `IP_MULTICAST_TTL` as 1",
     },
@@ -159,6 +165,15 @@ pub const DOCUMENTED: &[Documented] = &[
         name: "cannot return to the kernel",
         is_it: |found| found.way == Way::Moves && found.is_after_fill && found.here == "EOPNOTSUPP",
         words: "where a connection cannot go back within a second",
+    },
+    Documented {
+        name: "held back until something arrives",
+        is_it: |found| {
+            let is_timed = found.way == Way::Moves || found.is_hasty;
+            let looks = ["end", "poll", "select", "wait", "pollset", "peerread"];
+            is_timed && found.has_joined && looks.contains(&&*found.call)
+        },
+        words: "What the program sends with `MSG_MORE` or `MSG_EOR`",
     },
     Documented {
         name: "different buffer space",
@@ -181,10 +196,12 @@ pub struct Difference {
     pub way: Way,
     /// Name of the call, or `end` for the final check.
     pub call: String,
-    /// Level and name of the option that the call reads.
+    /// Level and name of the option that the call reads or sets.
     pub option: Option<(i32, i32)>,
     /// Whether the sequence had filled a send buffer before this call.
     pub is_after_fill: bool,
+    /// Whether the sequence had said before this call which data belongs together (MSG_MORE, MSG_EOR).
+    pub has_joined: bool,
     /// Whether an end of the connection had closed, shut it down or reset it before this call.
     pub is_after_end: bool,
     /// Whether calls do not wait for what the call before them has caused.
@@ -221,11 +238,14 @@ impl Difference {
             return Some(Self {
                 way,
                 call: String::from(call.map_or("end", |call| call.name)),
-                option: call.filter(|call| call.name == "getsockopt").map(|call| {
-                    let (level, name, _) = crate::play::OPTIONS[call.operands[1] as usize];
-                    (level, name)
-                }),
+                option: call
+                    .filter(|call| call.name.ends_with("sockopt"))
+                    .map(|call| {
+                        let (level, name, _) = play::OPTIONS[call.operands[1] as usize];
+                        (level, name)
+                    }),
                 is_after_fill: before(&["fill"]),
+                has_joined: sequence.0.iter().take(at).any(play::joins_data),
                 is_after_end: before(ENDS),
                 is_hasty: open[4] == 2,
                 kernel: value(kernel),

@@ -38,6 +38,16 @@ const RECEIVE_FLAGS: [c_int; 12] = [
     libc::MSG_CMSG_CLOEXEC | libc::MSG_NOSIGNAL,
     libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT,
 ];
+/// Returns whether a call sends data and says which other data belongs to it.
+pub fn joins_data(call: &Call) -> bool {
+    let flags = call
+        .operands
+        .get(2)
+        .and_then(|&at| SEND_FLAGS.get(at as usize));
+    let has_flags = ["send", "sendmsg"].contains(&call.name);
+    has_flags && flags.is_some_and(|flags| flags & (libc::MSG_EOR | libc::MSG_MORE) != 0)
+}
+
 const SEND_FLAGS: [c_int; 7] = [
     libc::MSG_NOSIGNAL,
     0,
