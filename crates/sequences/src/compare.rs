@@ -151,9 +151,10 @@ pub const DOCUMENTED: &[Documented] = &[
                 Some((libc::IPPROTO_IP, libc::IP_MULTICAST_TTL))
                     | Some((libc::IPPROTO_IPV6, libc::IPV6_V6ONLY))
             );
+            let bytes = found.here.split(' ').nth(2).unwrap_or_default();
             let reads = match &*found.call {
-                // Success, a length of 4, and the bytes of 1.
-                "getsockopt" => found.here.starts_with("0 4 1000"),
+                // Success, a length, and the bytes of 1.
+                "getsockopt" => found.here.starts_with("0 ") && bytes.starts_with('1'),
                 // A connection that has been reset no longer has a port, so that the kernel lets the program set the option.
                 _ => found.is_after_end && found.here == "EINVAL",
             };
