@@ -5,7 +5,9 @@
 //! installs in front of the program's ([`signals`](crate::signals)) continues at the place where the access reports its failure. Without a
 //! fault, this costs no system call. If a thread blocks these signals, or the program ignores them, a fault ends the program.
 
+use crate::signals;
 use libc::{c_void, ucontext_t};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Least size of a page, bytes.
 const PAGE: usize = 4096;
@@ -24,12 +26,23 @@ pub fn can_write(at: usize, len: usize) -> bool {
 
 /// Returns the number of bytes, up to `len`, that can be read from this address on.
 pub fn readable(at: usize, len: usize) -> usize {
+    prepare();
     // SAFETY: as in `can_read`.
     let is_bad = |at: &usize| unsafe { arch::read(*at) != 0 };
     pages(at, len).find(is_bad).map_or(len, |bad| bad - at)
 }
 
+/// Installs the handler before the first access.
+fn prepare() {
+    static IS_DONE: AtomicBool = AtomicBool::new(false);
+    if !IS_DONE.load(Ordering::Relaxed) {
+        signals::catch_faults();
+        IS_DONE.store(true, Ordering::Relaxed);
+    }
+}
+
 fn on_each_page(at: usize, len: usize, access: impl Fn(usize) -> bool) -> bool {
+    prepare();
     pages(at, len).all(access)
 }
 
@@ -140,7 +153,6 @@ mod arch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals;
     use std::fs::File;
     use std::os::fd::AsRawFd;
 
@@ -158,7 +170,6 @@ mod tests {
 
     #[test]
     fn memory_that_cannot_be_accessed_is_found() {
-        signals::catch_faults();
         let both = libc::PROT_READ | libc::PROT_WRITE;
         let at = map(both, None);
         // SAFETY: the page belongs to the mapping.
@@ -181,7 +192,6 @@ mod tests {
 
     #[test]
     fn memory_behind_the_end_of_a_file_is_found() {
-        signals::catch_faults();
         let file = tempfile::tempfile().expect("a file");
         file.set_len(PAGE as u64 + 3).expect("it grows");
         let at = map(libc::PROT_READ | libc::PROT_WRITE, Some(&file));

@@ -86,7 +86,6 @@ pub fn prepare() {
     ONCE.call_once(|| {
         table::claim();
         memory::follow_forks();
-        signals::catch_faults();
         // SAFETY: these are functions of this library, which stays loaded.
         unsafe {
             libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));

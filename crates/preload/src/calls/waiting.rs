@@ -175,11 +175,22 @@ unsafe fn wait(
     Some(set.wait(instance, events, timeout, unsafe { mask.as_ref() }))
 }
 
+/// Number of descriptors that poll(2) takes whatever the limit of the process; smaller limits are rare, and then the kernel looks as well.
+const CERTAIN: nfds_t = 1024;
+
+/// Returns the limit of the process for descriptors (RLIMIT_NOFILE).
+fn most_descriptors() -> nfds_t {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current.unwrap_or(nfds_t::MAX)
+}
+
 /// Returns the descriptors that a poll(2) waits for.
 unsafe fn polled<'a>(fds: *mut pollfd, count: nfds_t) -> &'a mut [pollfd] {
     match count {
         0 => &mut [],
-        // The kernel will fail with EFAULT.
+        // The kernel fails with EINVAL.
+        _ if count > CERTAIN && count > most_descriptors() => &mut [],
+        // The kernel fails with EFAULT.
         _ if pointers::is_bad_mut(fds, (count as usize).saturating_mul(size_of::<pollfd>())) => {
             &mut []
         }
