@@ -1,10 +1,7 @@
 //! Settings of an instance, from the flags string at its start: `key=value,key=value`.
 
 use crate::options::congestion_named;
-use baton_tcp::{
-    Config, Congestion, EcnMode, FastOpenKey, FastOpenKeys, Keepalive, LinuxRules, ProbePathMtu,
-    RtoFloor, WindowCounting,
-};
+use baton_tcp::{Config, Congestion, EcnMode, FastOpenKey, FastOpenKeys, Keepalive, ProbePathMtu};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
@@ -65,11 +62,7 @@ impl Default for Settings {
             tcp: Config {
                 syn_retries: 5,
                 ecn: EcnMode::Off,
-                window_counting: WindowCounting::Linux,
-                rto_floor: RtoFloor::Variance,
-                rto_max_ms: 120_000,
-                linux: LinuxRules::ALL,
-                ..Config::default()
+                ..Config::linux()
             },
             congestion: Congestion::Cubic,
             mtu: 1500,

@@ -370,6 +370,18 @@ const LONGEST_ACK_DELAY_MS: u64 = 499;
 const LARGEST_WINDOW_SCALE: u64 = 14;
 
 impl Config {
+    /// Returns the parameters of a connection of Linux with its default settings, which follows Linux where it differs from the RFCs. With
+    /// them, a connection that comes from the Linux kernel goes on as its peer knows it.
+    pub fn linux() -> Self {
+        Self {
+            window_counting: WindowCounting::Linux,
+            rto_floor: RtoFloor::Variance,
+            rto_max_ms: 120_000,
+            linux: LinuxRules::ALL,
+            ..Self::default()
+        }
+    }
+
     /// The MSS that SYNs name (RFC 9293 3.7.1).
     pub fn advertised_mss(&self) -> u16 {
         self.mss.min(self.route_room())

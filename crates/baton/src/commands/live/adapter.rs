@@ -3,7 +3,9 @@
 use super::descriptors::batching;
 use super::log::daemon_log;
 use super::{admit, broker, confine_to, control_at, engine, service_user, stop};
-use crate::cli::{AdapterArgs, LoadMeasureName, OnExit, QueueArgs, ReliefName, SchedulerName};
+use crate::cli::{
+    AdapterArgs, LinkArgs, LoadMeasureName, OnExit, QueueArgs, ReliefName, SchedulerName,
+};
 use crate::failure::Failure;
 use crate::output::{note, print, reason, tell};
 use crate::runner::Interrupt;
@@ -95,16 +97,32 @@ fn refuse_strangers(arguments: &AdapterArgs) -> Result<(), Failure> {
     }
 }
 
-/// Returns the parameters of connections that begin on the adapter, or are taken over from the kernel.
-pub fn tcp_config(arguments: &crate::cli::LinkArgs) -> baton_tcp::Config {
-    baton_tcp::Config {
-        linux: LinuxRules {
-            // Programs expect it of their sockets.
-            keeps_received: true,
-            ..LinuxRules::NONE
-        },
-        ..engine::tcp_config(arguments)
-    }
+/// Returns the parameters of connections that begin on an adapter with addresses of its own.
+fn tcp_config(arguments: &LinkArgs) -> baton_tcp::Config {
+    let linux = LinuxRules {
+        // Programs expect it of their sockets.
+        keeps_received: true,
+        ..LinuxRules::NONE
+    };
+    let usual = baton_tcp::Config {
+        linux,
+        ..baton_tcp::Config::default()
+    };
+    engine::with_arguments(usual, arguments)
+}
+
+/// Returns the parameters of connections that come from the kernel: they follow Linux's rules, so that their peers notice no move.
+pub fn kernel_tcp_config(arguments: &LinkArgs) -> baton_tcp::Config {
+    let linux = LinuxRules {
+        // The adapter counts only bytes against its send buffers, which its peers cannot see.
+        piece_overhead: 0,
+        ..LinuxRules::ALL
+    };
+    let usual = baton_tcp::Config {
+        linux,
+        ..baton_tcp::Config::linux()
+    };
+    engine::with_arguments(usual, arguments)
 }
 
 /// Returns the firmware's scheduler and queues, with the values that were given.
@@ -222,8 +240,12 @@ fn run_beside_kernel(
     let core = pin_to_core(arguments.core)?;
     // Applications that find the adapter's socket find the broker's too.
     let listeners = sockets.listen(&config)?;
-    let (mut running, beside) =
-        engine::start_beside_kernel(&arguments.link, name, link, tcp_config(&arguments.link))?;
+    let (mut running, beside) = engine::start_beside_kernel(
+        &arguments.link,
+        name,
+        link,
+        kernel_tcp_config(&arguments.link),
+    )?;
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
     let mut service = AdapterService::new(config, listeners, engine.host_mut())?;

@@ -96,7 +96,7 @@ fn end(broker: &Broker) -> Result<(), Failure> {
 /// # Errors
 /// Fails if the broker cannot be started, or if it refuses.
 pub fn attach(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<BrokerLink, Failure> {
-    let tcp = super::adapter::tcp_config(&arguments.link);
+    let tcp = super::adapter::kernel_tcp_config(&arguments.link);
     let policy = arguments.handoff.clone().unwrap_or_default();
     let limit = Instant::now() + LONGEST_START;
     let mut started: Option<Child> = None;

@@ -126,7 +126,11 @@ fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {
 
 /// Returns the parameters of connections.
 pub fn tcp_config(arguments: &LinkArgs) -> Config {
-    let usual = Config::default();
+    with_arguments(Config::default(), arguments)
+}
+
+/// Returns these parameters with those that were given.
+pub fn with_arguments(usual: Config, arguments: &LinkArgs) -> Config {
     Config {
         send_buffer: arguments.send_buffer * 1024,
         receive_buffer: arguments.receive_buffer * 1024,
