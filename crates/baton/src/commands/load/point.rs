@@ -19,6 +19,8 @@ pub enum Point {
 const USUAL: [f64; 7] = [10.0, 20.0, 50.0, 70.0, 80.0, 90.0, 95.0];
 /// Maximum load, per cent of the capacity.
 const MOST_PERCENT: f64 = 1e4;
+/// Maximum load that needs no `%`: larger numbers are probably rates without `/s`, per cent of the capacity.
+const MOST_BARE_PERCENT: f64 = 400.0;
 /// Number of loads from `--from` to `--to`.
 const EVENLY: u32 = 8;
 
@@ -40,13 +42,15 @@ impl FromStr for Point {
             let number: Option<f64> = text.trim().parse().ok();
             number.filter(|number| *number > 0.0 && *number <= most)
         };
-        let point = match text.strip_suffix("/s") {
-            Some(rate) => number(rate, Rate::MOST_PER_SECOND).map(Self::Rate),
-            None => number(text.strip_suffix('%').unwrap_or(text), MOST_PERCENT).map(Self::Share),
+        let point = match (text.strip_suffix("/s"), text.strip_suffix('%')) {
+            (Some(rate), _) => number(rate, Rate::MOST_PER_SECOND).map(Self::Rate),
+            (None, Some(share)) => number(share, MOST_PERCENT).map(Self::Share),
+            (None, None) => number(text, MOST_BARE_PERCENT).map(Self::Share),
         };
         point.ok_or_else(|| {
             format!(
-                "expected a share of the capacity, as in 80 or 80% (at most {MOST_PERCENT}%), or a rate, as in 5000/s (at most {}/s)",
+                "expected a share of the capacity, as in 80 or 80% (at most {MOST_PERCENT}%, and {MOST_BARE_PERCENT} without the sign), or a \
+                 rate, as in 5000/s (at most {}/s)",
                 Rate::MOST_PER_SECOND
             )
         })
@@ -99,11 +103,12 @@ mod tests {
     #[test]
     fn shares_and_rates_are_distinguished() {
         assert_eq!("80".parse(), Ok(Point::Share(80.0)));
+        assert_eq!("5000%".parse(), Ok(Point::Share(5000.0)));
         assert_eq!("12.5%".parse(), Ok(Point::Share(12.5)));
         assert_eq!("5000/s".parse(), Ok(Point::Rate(5000.0)));
         assert_eq!(Point::Share(80.0).rate(500.0), 400.0);
         for text in [
-            "", "0", "-5", "x", "5000/m", "inf", "nan%", "1e9/s", "20000%",
+            "", "0", "-5", "x", "5000/m", "inf", "nan%", "1e9/s", "20000%", "5000",
         ] {
             assert!(text.parse::<Point>().is_err(), "{text}");
         }
