@@ -181,9 +181,37 @@ impl Plan {
         self.runs.iter().for_each(|run| effects.see(run));
         effects.without()
     }
+
+    /// Appends to the names of runs what flags change of the shorthand that names them. A shorthand says how its machine is set up.
+    pub fn name_changes(&mut self) {
+        for run in &mut self.runs {
+            let changes = run.changes_of_shorthand();
+            run.experiment.name.push_str(&changes);
+        }
+    }
 }
 
 impl Planned {
+    /// Returns what flags change of the machine if the experiment is a shorthand, as in ` nic.mips=600`.
+    fn changes_of_shorthand(&self) -> String {
+        let is_shorthand = self.set.iter().any(|set| set.kind == Kind::Shorthand);
+        let flags = self.set.iter().filter(|set| set.kind == Kind::Flag);
+        let value = |set: &Set| {
+            let mut keys = set.path.split('.');
+            let first = self.short.get(keys.next()?)?;
+            let value = keys.try_fold(first, |table, key| table.get(key))?;
+            Some(format!(" {}={value}", set.path))
+        };
+        let is_of_machine = |set: &&Set| {
+            let others = ["run.", "workload.", "load."];
+            set.is_change && !others.iter().any(|other| set.path.starts_with(other))
+        };
+        match is_shorthand {
+            true => flags.filter(is_of_machine).filter_map(value).collect(),
+            false => String::new(),
+        }
+    }
+
     /// Returns whether a length of the run is given that replaces the usual length.
     pub fn says_how_long(&self) -> bool {
         let run = self.short.get("run").and_then(toml::Value::as_table);

@@ -77,6 +77,27 @@ fn each_layer_overrides_the_one_before() {
 }
 
 #[test]
+fn the_name_of_a_shorthand_says_what_flags_change() {
+    let name = |settings: &[&str]| {
+        let request = Request {
+            experiment: "W-4096-P-N-FCFS-400".to_owned(),
+            settings: settings.iter().map(|text| setting(text)).collect(),
+            ..Request::default()
+        };
+        let mut plan = plan(&request).expect("a plan");
+        plan.name_changes();
+        plan.runs[0].experiment.name.clone()
+    };
+    let usual = name(&["run.seed=3"]);
+    assert!(
+        usual.starts_with("W-4096-P-N-FCFS-400") && !usual.contains('='),
+        "{usual}"
+    );
+    assert_eq!(name(&["nic.mips=1600"]), format!("{usual} nic.mips=1600"));
+    assert_eq!(name(&["nic.mips=400"]), usual);
+}
+
+#[test]
 fn a_profile_overrides_the_one_that_it_names() {
     let folder = folder();
     let write = |name: &str, text: &str| {

@@ -44,6 +44,7 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
         ..Request::default()
     };
     let mut plan = config::plan(&request)?;
+    plan.name_changes();
     plan.runs
         .iter_mut()
         .for_each(Planned::measure_logs_long_enough);

@@ -80,7 +80,8 @@ fn subjects(arguments: &LoadArgs) -> Result<Vec<Subject>, Failure> {
         // Arrivals without a rate are no load: the rate follows.
         let rate = Setting::of_flag("--rate", "load.rate", "1/s");
         request.settings.insert(0, rate);
-        let plan = config::plan(&request)?;
+        let mut plan = config::plan(&request)?;
+        plan.name_changes();
         for note in &plan.notes {
             tell(&format!("note: {note}\n"));
         }
