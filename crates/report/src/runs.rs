@@ -5,6 +5,7 @@ use crate::table::{Column, Table};
 use crate::text::wrapped;
 use crate::width::width;
 use baton_stats::Estimate;
+use std::collections::BTreeSet;
 
 /// A metric by which runs are compared; a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct RunRow {
     pub is_steady: bool,
     /// Measured values, by column; `None` where nothing was measured.
     pub values: Vec<Option<Estimate>>,
+    /// Names of the resources that limit the run.
+    pub limits: Vec<&'static str>,
 }
 
 impl RunRow {
@@ -46,24 +49,41 @@ impl RunRow {
             name: first.name.clone(),
             is_steady: rows.iter().all(|row| row.is_steady),
             values: (0..first.values.len()).map(over).collect(),
+            limits: BTreeSet::from_iter(rows.iter().flat_map(|row| row.limits.clone()))
+                .into_iter()
+                .collect(),
         })
     }
 }
 
-/// Returns a table of the metrics of each run. `elsewhere` says where columns that do not fit can be found.
+/// Head of the column of limits.
+const LIMIT: &str = "limit";
+/// Rank of the column of limits.
+const LIMIT_RANK: u8 = 2;
+
+/// Returns a table of the metrics of each run, and what limits it. `elsewhere` says where columns that do not fit can be found.
 pub fn runs_table(metrics: &[Metric], rows: &[RunRow], elsewhere: &str) -> String {
     let mut columns = vec![Column::words("run")];
     columns.extend(metrics.iter().map(|metric| Column {
         rank: metric.rank,
         ..Column::numbers(metric.head)
     }));
+    columns.push(Column {
+        rank: Some(LIMIT_RANK),
+        ..Column::words(LIMIT)
+    });
     let mut table = Table::new(columns).elsewhere(elsewhere);
     for row in rows {
         let mut cells = vec![row.name.clone() + if row.is_steady { "" } else { " *" }];
         cells.extend(metrics.iter().zip(&row.values).map(cell));
+        cells.push(match row.limits.as_slice() {
+            [] => "clients".to_owned(),
+            limits => limits.join(", "),
+        });
         table.row(cells);
     }
-    let table = table.without_empty();
+    // A share of 0 % is an answer.
+    let table = table.without_empty("0");
     table.render() + &legend(metrics, &table)
 }
 
@@ -84,6 +104,9 @@ fn legend(metrics: &[Metric], table: &Table) -> String {
         if !metric.means.is_empty() && !means.contains(&metric.means) {
             means.push(metric.means);
         }
+    }
+    if heads.contains(&LIMIT) {
+        means.push("limit: what is always busy; clients if nothing is, since they request no more");
     }
     wrapped(&means.join("; "), width(), 0)
 }
@@ -136,10 +159,10 @@ mod tests {
         };
         let some = row(Some(Estimate::of_one(7.0)));
         let text = runs_table(&METRICS, &[row(None), some], "");
-        assert_eq!(text.lines().count(), 5, "{text}");
+        assert_eq!(text.lines().count(), 6, "{text}");
         assert_eq!(text.matches("23,031 ±0.6 %").count(), 2, "{text}");
         assert!(
-            text.contains("400 *") && text.contains("frames lost"),
+            text.contains("400 *") && text.contains("frames lost") && text.contains("clients"),
             "{text}"
         );
         let text = runs_table(&METRICS, &[row(None), row(None)], "");

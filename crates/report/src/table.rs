@@ -121,11 +121,11 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Removes optional columns in which all cells are empty, 0 or `-`.
+    /// Removes optional columns in which each cell is empty, `-` or `zero`.
     #[must_use]
-    pub fn without_empty(mut self) -> Self {
+    pub fn without_empty(mut self, zero: &str) -> Self {
         let says = |column: usize| {
-            let nothing = |row: &Vec<String>| matches!(&*row[column], "" | "-" | "0" | "0 %");
+            let nothing = |row: &Vec<String>| ["", "-", zero].contains(&&*row[column]);
             self.columns[column].rank.is_none() || !self.rows.iter().all(nothing)
         };
         let kept: Vec<usize> = (0..self.columns.len()).filter(|c| says(*c)).collect();
@@ -297,7 +297,7 @@ mod tests {
         let mut table = Table::new(columns);
         table.row(["a", "-", "0", "-"].map(String::from).to_vec());
         table.row(["b", "0", "0", "2"].map(String::from).to_vec());
-        let table = table.without_empty();
+        let table = table.without_empty("0");
         assert_eq!(table.heads(80), ["run", "rate", "delay"]);
     }
 }

@@ -1,6 +1,7 @@
 //! Tables of host cycles and NIC instructions.
 
 use super::number;
+use super::steadiness::label;
 use baton_kernel::LAYERS;
 use baton_report::{Column, Table, grouped, percent, width};
 use baton_sim::results::{Cycles, PerPacket, Results, TaskResults};
@@ -49,7 +50,7 @@ pub(super) fn by_cause(result: &Results) -> String {
 }
 
 /// A run, and the share of each layer in all its cycles, per cent. All runs have the same layers in the same order.
-type Shares<'a> = (&'a str, Vec<(&'a str, f64)>);
+type Shares<'a> = (String, Vec<(&'a str, f64)>);
 
 /// Renders the shares of host cycles by layer. `elsewhere` names the place of layers that do not fit into the table.
 pub(super) fn by_layer(results: &[Results], elsewhere: &str) -> String {
@@ -61,7 +62,7 @@ pub(super) fn by_layer(results: &[Results], elsewhere: &str) -> String {
         let all = cycles.iter().map(|(_, cycles)| cycles).sum();
         let share = |(name, cycles)| (name, share_percent(cycles, all));
         let shares = cycles.into_iter().map(share).collect();
-        (&*result.experiment.name, shares)
+        (label(result, results), shares)
     };
     shares_table(&results.iter().map(shares).collect::<Vec<_>>(), elsewhere)
 }
@@ -76,7 +77,7 @@ fn shares_table(runs: &[Shares<'_>], elsewhere: &str) -> String {
     let layers = runs.first().map_or(&[][..], |(_, shares)| shares);
     let names = runs.iter().map(|(run, _)| run.chars().count() + 3);
     if runs.len() <= SIDE_BY_SIDE && LAYER_WIDTH + names.sum::<usize>() <= width() {
-        let heads: Vec<&str> = runs.iter().map(|(run, _)| *run).collect();
+        let heads: Vec<&str> = runs.iter().map(|(run, _)| &**run).collect();
         let mut table = Table::of("host cycles", &heads);
         for (index, (layer, _)) in layers.iter().enumerate() {
             let share =
@@ -103,9 +104,9 @@ fn shares_table(runs: &[Shares<'_>], elsewhere: &str) -> String {
     let mut table = Table::new(columns).elsewhere(elsewhere);
     for (run, shares) in runs {
         let shares = shares.iter().map(|(_, share)| percent(*share));
-        table.row(std::iter::once((*run).to_owned()).chain(shares).collect());
+        table.row(std::iter::once(run.clone()).chain(shares).collect());
     }
-    table.without_empty().render()
+    table.without_empty("0 %").render()
 }
 
 /// Renders NIC instructions by task.
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn each_run_has_a_column() {
-        let run = |name, share| (name, vec![("tcp", share)]);
+        let run = |name: &str, share| (name.to_owned(), vec![("tcp", share)]);
         let text = shares_table(&[run("a", 12.0), run("b", 40.0)], "");
         let last = text.lines().last().unwrap_or_default();
         assert!(last.contains("12 %") && last.contains("40 %"), "{text}");
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn many_runs_have_a_row_each() {
         let shares = vec![("tcp", 12.0), ("handoff", 0.0), ("idle", 88.0)];
-        let text = shares_table(&vec![("variant", shares); 500], "");
+        let text = shares_table(&vec![("variant".to_owned(), shares); 500], "");
         assert_eq!(text.lines().count(), 502);
         assert!(!text.contains("handoff"), "{text}");
     }

@@ -2,7 +2,7 @@
 
 use baton_report as report;
 use baton_sim::config::{ApplicationConfig, EstablishedBy, WorkloadConfig};
-use baton_sim::results::{Distribution, NicResults, Results};
+use baton_sim::results::{Distribution, Limit, NicResults, Results};
 use baton_stats::Estimate;
 
 /// Topic of an experiment.
@@ -158,6 +158,10 @@ pub fn runs_table(groups: &[&[Results]], elsewhere: &str) -> String {
         name: run.experiment.name.clone(),
         is_steady: run.long_run.not_steady.is_empty(),
         values: shown.iter().map(|(_, _, value)| value(run)).collect(),
+        limits: Limit::all_of(run)
+            .into_iter()
+            .map(Limit::short_name)
+            .collect(),
     };
     let over_seeds = |runs: &&[Results]| {
         let rows: Vec<report::RunRow> = runs.iter().map(row).collect();

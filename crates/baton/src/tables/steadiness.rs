@@ -7,7 +7,9 @@ use baton_sim::results::{NotSteady, Results};
 /// Returns a line for each run that was not steady; empty if all were.
 pub fn notes(results: &[Results]) -> String {
     let doubtful = results.iter().filter(|run| run.long_run.is_doubtful());
-    doubtful.map(note).collect()
+    doubtful
+        .map(|run| note(run, &label(run, results)))
+        .collect()
 }
 
 /// Returns the number of runs of a study that were not steady, and the reasons; empty if all were.
@@ -76,9 +78,19 @@ fn is_saturated(result: &Results) -> bool {
     result.long_run.not_steady.contains(&NotSteady::Saturated)
 }
 
-fn note(result: &Results) -> String {
+/// Returns the name of a run, with its seed if another run has the same name.
+pub(super) fn label(run: &Results, all: &[Results]) -> String {
+    let name = &run.experiment.name;
+    let namesakes = all.iter().filter(|other| other.experiment.name == *name);
+    match namesakes.count() {
+        0 | 1 => name.clone(),
+        _ => format!("{name}, seed {}", run.experiment.run.seed),
+    }
+}
+
+fn note(result: &Results, label: &str) -> String {
     let why = NotSteady::texts(&result.long_run.not_steady);
-    let mut text = format!("* {}: {why}", result.experiment.name);
+    let mut text = format!("* {label}: {why}");
     if result.long_run.not_steady.contains(&NotSteady::OtherSizes) {
         text.push_str(&format!(" ({})", sizes(result)));
     }

@@ -51,6 +51,17 @@ impl Limit {
         full.map(|(limit, _)| limit).collect()
     }
 
+    /// Returns the name in tables.
+    pub const fn short_name(self) -> &'static str {
+        match self {
+            Self::HostProcessor => "host",
+            Self::NicProcessor => "NIC",
+            Self::Link => "link",
+            Self::Bus => "bus",
+            Self::Disks => "disks",
+        }
+    }
+
     /// Returns a clause that describes these limits.
     pub fn told(limits: &[Self]) -> String {
         let names: Vec<String> = limits.iter().map(ToString::to_string).collect();
