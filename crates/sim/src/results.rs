@@ -479,6 +479,9 @@ pub struct Sample {
     pub soft_limit: u32,
     /// Responses completed since the start of the run.
     pub responses: u64,
+    /// Frames lost at the NICs since the start of the run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub drops: u64,
     /// Requests in progress, defined as for [`OpenLoopResults::unanswered`]; 0 in a closed loop.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unanswered: u64,

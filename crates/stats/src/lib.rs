@@ -10,7 +10,7 @@
 //! | means with intervals, from batch means | [`batches()`], [`Estimate`] |
 //! | means of the long run, by control variates | [`per_request()`], [`Mix`] |
 //! | intervals of percentiles | [`sectioned`] |
-//! | whether parts of a run depend on each other or on time | [`is_correlated`], [`is_trending`] |
+//! | whether parts of a run depend on each other or on time | [`is_correlated`], [`is_trending`], [`is_drifting`] |
 //! | whether two configurations differ | [`paired_p_value`], [`holm`] |
 //! | correlation of two measures | [`Correlation`] |
 //! | the next step of a fit | [`damped_step`] |
@@ -33,5 +33,5 @@ pub use estimate::Estimate;
 pub use paired::{holm, paired_p_value};
 pub use per_request::{Mix, PerRequest, per_request};
 pub use sections::{LEAST_PARTS, sectioned};
-pub use series::{is_correlated, is_trending};
+pub use series::{is_correlated, is_drifting, is_trending};
 pub use warm_up::warm_up;

@@ -37,6 +37,26 @@ pub fn is_trending(series: &[f64]) -> bool {
     slope.abs() > quantile(freedom, 0.995) * error
 }
 
+/// Share of the larger of two means by which they must differ for a series to drift.
+const DRIFT: f64 = 0.1;
+
+/// Returns whether a series is on its way from one value to another: the means of its quarters only rise or only fall, in total by more
+/// than `least` and a tenth. Unlike [`is_trending`], it does not assume that neighbours are independent. Small series do not drift.
+pub fn is_drifting(series: &[f64], least: f64) -> bool {
+    let size = series.len() / 4;
+    if size == 0 {
+        return false;
+    }
+    let quarters = series[series.len() - 4 * size..].chunks_exact(size);
+    let means: Vec<f64> = quarters
+        .map(|quarter| quarter.iter().sum::<f64>() / size as f64)
+        .collect();
+    let steps: Vec<f64> = means.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let is_one_way = steps.iter().all(|step| *step > 0.0) || steps.iter().all(|step| *step < 0.0);
+    let (first, last) = (means[0], means[3]);
+    is_one_way && (last - first).abs() > least.max(DRIFT * first.max(last))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +75,24 @@ mod tests {
         let (correlated, trending) = (found(is_correlated), found(is_trending));
         assert!((20..70).contains(&correlated), "{correlated}");
         assert!((2..25).contains(&trending), "{trending}");
+    }
+
+    #[test]
+    fn a_series_drifts_while_it_settles() {
+        let settling = |from: usize, to: usize| -> Vec<f64> {
+            let value = |n: usize| 50.0 + 100.0 * (-(n as f64) / 40.0).exp() + (n % 3) as f64;
+            (from..to).map(value).collect()
+        };
+        assert!(is_drifting(&settling(0, 100), 5.0) && is_drifting(&settling(20, 60), 5.0));
+        assert!(!is_drifting(&settling(200, 400), 5.0), "it has settled");
+        assert!(!is_drifting(&settling(0, 100), 200.0), "less than counts");
+        assert!(!is_drifting(&[1.0, 2.0, 3.0], 0.0), "too few values");
+        let rising: Vec<f64> = settling(0, 100)
+            .iter()
+            .map(|value| -value + 200.0)
+            .collect();
+        assert!(is_drifting(&rising, 5.0));
+        assert!(found(|series| is_drifting(series, 0.3)) < 30);
     }
 
     #[test]

@@ -65,7 +65,7 @@ fn remedy(why: NotSteady, run: &RunConfig) -> Option<&'static str> {
         NotSteady::OtherSizes => {
             "where mean sizes differ, estimates with \u{b1} are corrected and counts are not; --passes 1 replays the whole log"
         }
-        NotSteady::TooShort | NotSteady::Trend | NotSteady::BatchesDepend => {
+        NotSteady::TooShort | NotSteady::Trend | NotSteady::Settling | NotSteady::BatchesDepend => {
             match run.until_ci_percent {
                 None => "measure longer, as with --until ci=2%",
                 Some(_) => "measure longer (--packets)",

@@ -411,3 +411,87 @@ fn reproductions_are_listed() {
             .contains("handoff-table1")
     );
 }
+
+/// A NIC that is too slow for the connections that it gets, so that it takes seconds to settle.
+const SLOW_NIC: [&str; 9] = [
+    "nic-mips",
+    "--variant",
+    "200 MIPS",
+    "--warmup",
+    "100000",
+    "--packets",
+    "200000",
+    "--log",
+    "access.log",
+];
+
+#[test]
+fn a_run_that_ends_before_the_machine_has_settled_is_marked() {
+    let bench = Workbench::new();
+    bench.write("access.log", include_str!("../../../../samples/access.log"));
+    let run = |more: &[&str]| {
+        let arguments = [&["run"], &SLOW_NIC[..], more].concat();
+        bench.run(&arguments).ok()
+    };
+    let marked = "200 MIPS *";
+    let why = "connections, queues or losses at the NIC were still changing";
+    run(&[]).says(&[marked, "* 200 MIPS", why]);
+    let fast = run(&["--set", "nic.mips=1600"]);
+    assert!(
+        !fast.stdout.contains("were still changing"),
+        "{}",
+        fast.stdout
+    );
+}
+
+/// 93 of 100 intervals of short runs contain the value of a run 50 times as long, or their runs are marked.
+#[test]
+#[ignore = "simulates 84 million packets: five minutes of a processor"]
+fn intervals_of_short_runs_contain_the_value_of_long_ones() {
+    let bench = Workbench::new();
+    bench.write("access.log", include_str!("../../../../samples/access.log"));
+    let run = |length: [&str; 4], seeds: &str, json_file: &str| {
+        let what = [
+            "run",
+            "nic-mips",
+            "--log",
+            "access.log",
+            "--seeds",
+            seeds,
+            "--json",
+            json_file,
+        ];
+        bench.run(&[&what[..], &length].concat()).ok();
+        let document = json(&bench, json_file);
+        document["runs"].as_array().expect("runs").clone()
+    };
+    let of = |run: &Value| -> (String, f64, f64) {
+        let rate = &run["long_run"]["request_rate"];
+        let name = run["experiment"]["name"].as_str().unwrap_or_default();
+        let number = |name: &str| rate[name].as_f64().unwrap_or(f64::NAN);
+        (name.to_owned(), number("mean"), number("half_width"))
+    };
+    let long = run(
+        ["--warmup", "1000000", "--packets", "10000000"],
+        "1",
+        "long.json",
+    );
+    let short = run(
+        ["--warmup", "100000", "--packets", "200000"],
+        "20",
+        "short.json",
+    );
+    let is_right = |run: &&Value| {
+        let (name, mean, half) = of(run);
+        let truth = long.iter().map(of).find(|(other, ..)| *other == name);
+        let truth = truth.expect("the same variants").1;
+        let is_marked = run["long_run"]["not_steady"] != Value::Array(Vec::new());
+        is_marked || (mean - truth).abs() <= half
+    };
+    let right = short.iter().filter(is_right).count();
+    assert!(
+        100 * right >= 93 * short.len(),
+        "{right} of {}",
+        short.len()
+    );
+}

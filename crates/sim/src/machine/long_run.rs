@@ -5,12 +5,15 @@ use super::marks::Mark;
 use super::measure::Started;
 use super::response_time::{is_saturated, response_time};
 use crate::results::{LongRun, NicCacheResults, NotSteady, Sample};
-use baton_stats::{Batch, Estimate, Mix, batches, is_trending, warm_up};
+use baton_stats::{Batch, Estimate, Mix, batches, is_drifting, is_trending, warm_up};
 
 /// Number of points at which the warm-up may end. MSER-5 takes means of several observations.
 const POINTS: usize = 100;
 /// Relative deviation of the mean size of served responses from the log's beyond which a run is not steady.
 const OTHER_SIZES: f64 = 0.1;
+/// Share of the clients by which the number of connections or of waiting packets must change for a run not to be steady, and share of the
+/// responses by which the number of lost frames must.
+const SETTLING: f64 = 0.02;
 
 impl Machine {
     /// Returns a mark with the current progress of the run.
@@ -55,6 +58,9 @@ impl Machine {
             found.not_steady.push(NotSteady::CachesFilling);
         }
         self.estimate(&mut found, mix);
+        if self.is_settling(started) {
+            found.not_steady.push(NotSteady::Settling);
+        }
         let ratio = found.served_response_bytes / found.mean_response_bytes;
         if !(1.0 - OTHER_SIZES..=1.0 + OTHER_SIZES).contains(&ratio) {
             found.not_steady.push(NotSteady::OtherSizes);
@@ -69,6 +75,35 @@ impl Machine {
         }
         self.estimate_response_time(&mut found, started);
         found
+    }
+
+    /// Reports whether the state of the machine changed during the measured part as if it were on its way to another.
+    fn is_settling(&self, started: Started) -> bool {
+        let samples = self.samples_since(started);
+        let clients = self.experiment.clients.connections;
+        let drifts = |of: fn(&Sample) -> u32| {
+            let series: Vec<f64> = samples.iter().map(|sample| of(sample).into()).collect();
+            is_drifting(&series, SETTLING * f64::from(clients))
+        };
+        let between = |of: fn(&Sample) -> u64| -> Vec<f64> {
+            let pairs = samples.windows(2);
+            pairs
+                .map(|pair| (of(&pair[1]) - of(&pair[0])) as f64)
+                .collect()
+        };
+        let responses = between(|sample| sample.responses);
+        let each = responses.iter().sum::<f64>() / responses.len().max(1) as f64;
+        drifts(|sample| sample.open)
+            || drifts(|sample| sample.connections)
+            || drifts(|sample| sample.qlen)
+            || is_drifting(&between(|sample| sample.drops), SETTLING * each)
+    }
+
+    /// Returns the samples of the measured part.
+    fn samples_since(&self, started: Started) -> &[Sample] {
+        let from_us = started.at.as_ps() / 1_000_000;
+        let before = |sample: &Sample| sample.time_us < from_us;
+        &self.series[self.series.partition_point(before)..]
     }
 
     /// Reports whether NICs' caches have free space during the first pass over a log.
@@ -89,10 +124,7 @@ impl Machine {
         let Some(arrived) = self.clients.arrived() else {
             return;
         };
-        let from_us = started.at.as_ps() / 1_000_000;
-        let before = |sample: &Sample| sample.time_us < from_us;
-        let samples = &self.series[self.series.partition_point(before)..];
-        if is_saturated(arrived, samples) {
+        if is_saturated(arrived, self.samples_since(started)) {
             found.not_steady.push(NotSteady::Saturated);
             return;
         }

@@ -78,6 +78,9 @@ baton_named::named! {
         StillWarmingUp => "more than half of the measured part was still warm-up",
         /// The time per request grew or fell during the whole run.
         Trend => "the time per request was still rising or falling",
+        /// The number of connections, or the NIC's queues or losses, changed from the beginning of the measured part to its end: an overload at
+        /// the start, or the handing over of connections, took longer than that.
+        Settling => "connections, queues or losses at the NIC were still changing",
         /// The mean size of the served responses differs from the log's by more than a tenth. Estimates are corrected for this difference;
         /// measured values (responses, delays, cycles) are not.
         OtherSizes => "the mean size of the responses served differs from the log's by more than 10 %",

@@ -69,7 +69,7 @@ impl Counts {
 }
 
 impl Server {
-    /// Returns connections, frames that wait at the adapters, and Soft_Limits, which are 0 if the adapters have all connections anyway.
+    /// Returns connections, frames that wait or were lost at the adapters, and Soft_Limits, which are 0 if the adapters have all connections anyway.
     pub(in super::super) fn sample(&self) -> Sample {
         let stack = self.host.stack();
         let connections = (0..self.adapters.len())
@@ -81,6 +81,9 @@ impl Server {
             connections,
             qlen: self.adapters.iter().map(|adapter| adapter.qlen()).sum(),
             soft_limit: stack.map_or(0, |_| soft_limits.sum()),
+            drops: (0..self.adapters.len())
+                .map(|nic| self.of_adapter(nic).drops.values().sum::<u64>())
+                .sum(),
             ..Sample::default()
         }
     }
