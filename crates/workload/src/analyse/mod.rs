@@ -16,7 +16,7 @@ pub(crate) use popularity::zipf_exponent;
 pub use popularity::{Popularity, TopShare};
 pub use sizes::{HistogramBucket, Percentile, Sizes};
 
-use crate::log::{Format, Log, Method, Skipped};
+use crate::log::{Format, Log, Method, Request, Skipped};
 use crate::session::{SessionRule, Sessions};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -73,8 +73,19 @@ pub struct Totals {
     pub first_us: u64,
     /// Time of the last request, microseconds since 1970.
     pub last_us: u64,
+    /// Largest number of requests within a second of the log's clock; 0 if all requests have the same time.
+    pub busiest_second: u64,
     /// Whether the lines were out of order.
     pub resorted: bool,
+}
+
+/// Returns the largest number of requests within a second of the clock, or 0 if all have the same time.
+fn busiest_second(requests: &[Request]) -> u64 {
+    let second = |request: &Request| request.time_us / 1_000_000;
+    let is_timed = requests.first().map(second) != requests.last().map(second);
+    let seconds = requests.chunk_by(|one, next| second(one) == second(next));
+    let most = seconds.map(|requests| requests.len() as u64).max();
+    most.filter(|_| is_timed).unwrap_or(0)
 }
 
 impl Totals {
@@ -92,6 +103,7 @@ impl Totals {
             forwarded: log.forwarded,
             first_us,
             last_us,
+            busiest_second: busiest_second(&log.requests),
             resorted: log.resorted,
         }
     }

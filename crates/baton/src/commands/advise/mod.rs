@@ -9,12 +9,15 @@ use crate::failure::Failure;
 use crate::logs;
 use crate::output::{JsonOutput, print_text, spare};
 use crate::runner::{Interrupt, Job, run_all};
+use baton_report::{bytes, counted, grouped};
+use baton_sim::config::{Experiment, Length};
 use baton_sim::results::Results;
 use baton_workload::SessionRule;
 use baton_workload::analyse::Analysis;
 use std::time::{Duration, Instant};
 use verdict::{
-    BreakEven, Effect, LogFacts, MachineFacts, Point, Question, UnderLoad, Verdict, Way, advised,
+    BreakEven, Effect, LogFacts, MachineFacts, OwnLoad, Point, Question, UnderLoad, Verdict, Way,
+    advised,
 };
 
 /// The experiment with all ways; the first is the server without handoff.
@@ -22,7 +25,16 @@ const WAYS: &str = "advise";
 const NIC_CACHE: &str = "NIC cache";
 /// Offered loads at which response times are measured, per cent of the rate without handoff.
 const LOADS_PERCENT: [f64; 4] = [50.0, 80.0, 95.0, 110.0];
+/// Own loads of logs at which response times are measured as well.
+const OWN_LOADS_PERCENT: std::ops::RangeInclusive<f64> = 5.0..=150.0;
 const MEMORY_KIB: &str = "nic.firmware.memory_kib";
+
+/// Minimum number of requests for a verdict.
+const LEAST_REQUESTS: u64 = 500;
+/// Minimum number of clients for a verdict.
+const LEAST_CLIENTS: u64 = 10;
+/// Data of a full segment.
+const SEGMENT_BYTES: f64 = 1448.0;
 
 /// Runs the command.
 ///
@@ -38,6 +50,9 @@ pub fn execute(arguments: &AdviseArgs, interrupt: &Interrupt) -> Result<(), Fail
     };
     let ways = adviser.plan(&[], &[])?;
     let log = adviser.log()?;
+    if let Some(baseline) = ways.first() {
+        adviser.refuse_too_large(&log, &baseline.experiment)?;
+    }
     let verdict = adviser.verdict(log, &ways)?;
     let text = text::of(&verdict);
     match json {
@@ -99,7 +114,55 @@ impl Adviser<'_> {
             )));
         }
         let analysis = Analysis::of(&log, SessionRule::PAPERS);
-        Ok(LogFacts::of(path.clone(), &analysis, unknown))
+        let facts = LogFacts::of(path.clone(), &analysis, unknown);
+        self.refuse_too_little(&facts)?;
+        Ok(facts)
+    }
+
+    /// Refuses a log with too few requests or clients: replaying it more often shows nothing new about its traffic.
+    fn refuse_too_little(&self, log: &LogFacts) -> Result<(), Failure> {
+        let has_clients = log.clients >= LEAST_CLIENTS || log.clients_unknown.is_some();
+        if log.requests >= LEAST_REQUESTS && has_clients {
+            return Ok(());
+        }
+        Err(Failure::BadInput(format!(
+            "{}: {} from {} are too few for a verdict, however often they are replayed. Expected at least {LEAST_REQUESTS} requests from at least \
+             {LEAST_CLIENTS} clients; `baton trace` describes what the log has, and `baton run {WAYS} --log` replays it",
+            log.path.display(),
+            counted(log.requests, "request"),
+            counted(log.clients, "client"),
+        )))
+    }
+
+    /// Refuses responses so large that each client would still be receiving its first one when the run ends.
+    fn refuse_too_large(&self, log: &LogFacts, baseline: &Experiment) -> Result<(), Failure> {
+        let run = &baseline.run;
+        let Length::Packets(measured) = run.measured() else {
+            return Ok(());
+        };
+        let packets = measured.saturating_mul(run.most_lengths.into()) as f64;
+        // Every second data packet is acknowledged.
+        let each = 1.5 * log.mean_response_bytes / SEGMENT_BYTES;
+        let clients = f64::from(baseline.clients.connections);
+        if clients * each <= packets {
+            return Ok(());
+        }
+        // Ten responses for each of at least 16 clients make an estimate.
+        let fewer = packets / (10.0 * each);
+        let remedy = match fewer >= 16.0 {
+            true => format!("--set clients.connections={fewer:.0}"),
+            false => format!(
+                "a log without the responses above {}, which are downloads whose speed the network determines",
+                bytes((packets / 160.0 / 1.5 * SEGMENT_BYTES) as u64)
+            ),
+        };
+        Err(Failure::BadInput(format!(
+            "{}: the mean response has {}, so that {} clients would not receive one each within the {} packets of a run; expected {remedy}",
+            log.path.display(),
+            bytes(log.mean_response_bytes as u64),
+            baseline.clients.connections,
+            grouped(packets as u64),
+        )))
     }
 
     fn verdict(&self, log: LogFacts, ways: &[Job]) -> Result<Verdict, Failure> {
@@ -119,10 +182,13 @@ impl Adviser<'_> {
         let ways: Vec<Way> = std::iter::once(Way::of(baseline, None))
             .chain(others)
             .collect();
+        let mut best = advised(&ways).into_iter();
         let mut verdict = Verdict {
+            own_load: OwnLoad::of(&log, baseline),
             log,
             machine: MachineFacts::of(self.machine(), baseline),
-            advised: advised(&ways),
+            advised: best.next(),
+            as_good: best.collect(),
             break_even: Vec::new(),
             under_load: Vec::new(),
             left_out: Vec::new(),
@@ -153,7 +219,10 @@ impl Adviser<'_> {
                 .push(BreakEven::new(question, way, points));
         }
         match Instant::now() < self.until {
-            true => verdict.under_load = self.under_load(&handoff, baseline)?,
+            true => {
+                let own = verdict.own_load.as_ref().map(|load| load.peak_percent);
+                verdict.under_load = self.under_load(&handoff, baseline, own)?;
+            }
             false => verdict
                 .left_out
                 .push(text::asked(Question::Load).to_owned()),
@@ -161,12 +230,24 @@ impl Adviser<'_> {
         Ok(verdict)
     }
 
-    /// Measures response times without handoff and of a way, at shares of the rate without handoff.
-    fn under_load(&self, way: &str, baseline: &Results) -> Result<Vec<UnderLoad>, Failure> {
+    /// Measures response times without handoff and of a way, at shares of the rate without handoff, one of which is the log's `own` load
+    /// if that is neither very low nor more than the server can serve.
+    fn under_load(
+        &self,
+        way: &str,
+        baseline: &Results,
+        own: Option<f64>,
+    ) -> Result<Vec<UnderLoad>, Failure> {
         let capacity = baseline.request_rate().mean;
-        let rates = LOADS_PERCENT.map(|percent| (percent, (capacity * percent / 100.0).round()));
+        let own = own.filter(|percent| OWN_LOADS_PERCENT.contains(percent));
+        let mut shares: Vec<f64> = LOADS_PERCENT.into_iter().chain(own).collect();
+        shares.sort_by(f64::total_cmp);
+        let rates = shares.into_iter();
+        let rates: Vec<(f64, f64)> = rates
+            .map(|percent| (percent, (capacity * percent / 100.0).round()))
+            .collect();
         let mut jobs = Vec::new();
-        for (_, rate) in rates {
+        for (_, rate) in &rates {
             let load = [
                 Setting::of_set(Question::Load.name(), format!("{rate}/s")),
                 Setting::of_set("load.arrivals", "poisson"),

@@ -46,15 +46,31 @@ fn paragraph(text: &str) -> String {
 fn headline(verdict: &Verdict) -> String {
     let baseline = &verdict.ways[0];
     let advised = verdict.advised.map(|number| &verdict.ways[number]);
+    let load = verdict.own_load.as_ref();
+    let own = load.map(|load| {
+        format!(
+            "in its busiest second the log has {} requests, {} of what the server can serve without handoff",
+            report::grouped(load.peak_per_s as u64),
+            report::percent(load.peak_percent)
+        )
+    });
+    let own = own.unwrap_or_default();
+    let begin = match load {
+        Some(load) if load.is_light() && advised.is_some() => {
+            format!("keep this traffic on the host: {own}. If it has to serve much more, ")
+        }
+        Some(_) if advised.is_some() => format!("{own}. At full load, "),
+        _ => String::new(),
+    };
     let text = match advised {
         Some(way) if way.effect == Effect::Faster => format!(
-            "Verdict: `{}` serves this traffic faster than no handoff, by {}.",
+            "Verdict: {begin}`{}` serves this traffic faster than no handoff, by {}.",
             way.name,
             change(way)
         ),
         Some(way) => format!(
-            "Verdict: none of the ways tried serves more of this traffic; {}. `{}` serves as much (no significant difference), and the host \
-             spends {} less time on each response.",
+            "Verdict: {begin}none of the ways tried serves more of this traffic; {}. `{}` serves as much (no difference that matters), and \
+             the host spends {} less time on each response.",
             limited(baseline),
             way.name,
             way.host_time_saved_percent
@@ -62,11 +78,30 @@ fn headline(verdict: &Verdict) -> String {
                 .unwrap_or_default()
         ),
         None => format!(
-            "Verdict: keep this traffic on the host. None of the ways tried serves more of it or takes work off the host; {}.",
-            limited(baseline)
+            "Verdict: keep this traffic on the host. None of the ways tried serves more of it or takes work off the host; {}{}.",
+            limited(baseline),
+            if own.is_empty() {
+                own
+            } else {
+                format!("; {own}")
+            }
         ),
     };
-    paragraph(&text)
+    paragraph(&(text + &as_good(verdict)))
+}
+
+/// Names the ways that cannot be told from the recommended one.
+fn as_good(verdict: &Verdict) -> String {
+    let name = |&number: &usize| format!("`{}`", verdict.ways[number].name);
+    let names: Vec<String> = verdict.as_good.iter().map(name).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => format!(" {one} is as good, and needs more of the NIC."),
+        names => format!(
+            " These are as good, and need more of the NIC: {}.",
+            names.join("; ")
+        ),
+    }
 }
 
 /// Warns that a server that is not saturated may respond sooner without the way that lets it serve more when it is saturated.
@@ -88,8 +123,18 @@ fn caution(verdict: &Verdict) -> String {
 
 /// Returns what keeps a way from serving more, as a clause.
 pub fn limited(way: &Way) -> String {
-    Limit::told(&way.limits)
+    let waits = way.limits.is_empty() && way.client_timeouts as f64 > WAITS * way.responses as f64;
+    match waits {
+        true => format!(
+            "nothing is always busy, because clients wait for lost packets ({})",
+            report::counted(way.client_timeouts, "timeout")
+        ),
+        false => Limit::told(&way.limits),
+    }
 }
+
+/// Timeouts of clients for each response from which on the clients wait for lost packets.
+const WAITS: f64 = 0.001;
 
 fn log(verdict: &Verdict) -> String {
     let log = &verdict.log;
@@ -194,7 +239,7 @@ fn sentence(verdict: &Verdict, way: &Way) -> String {
         Effect::Faster => format!("faster, {}; {}", change(way), next_limit(verdict, way)),
         Effect::Slower => format!("slower, {}; {}", change(way), next_limit(verdict, way)),
         Effect::FreesHost => format!(
-            "no significant difference in speed ({}), but the host spends {} less time on each response; {}",
+            "no difference in speed that matters ({}), but the host spends {} less time on each response; {}",
             change(way),
             way.host_time_saved_percent
                 .map(report::difference_size)
@@ -202,7 +247,7 @@ fn sentence(verdict: &Verdict, way: &Way) -> String {
             limited(way)
         ),
         Effect::None => format!(
-            "no significant difference ({}); {}",
+            "no difference that matters ({}); {}",
             change(way),
             limited(way)
         ),

@@ -15,8 +15,12 @@ pub struct Verdict {
     pub machine: MachineFacts,
     /// The ways in which the server could work; the first is without handoff.
     pub ways: Vec<Way>,
+    /// The log's own load; `None` if the log has no times.
+    pub own_load: Option<OwnLoad>,
     /// Index of the recommended way; `None` if no way is better than no handoff.
     pub advised: Option<usize>,
+    /// Indices of ways that are better than no handoff and cannot be told from the recommended one.
+    pub as_good: Vec<usize>,
     /// Values of settings from which the ways pay.
     pub break_even: Vec<BreakEven>,
     /// Response times at limited loads; empty if no way hands off, or if the question was left out.
@@ -26,6 +30,34 @@ pub struct Verdict {
     /// Assumptions.
     pub assumed: Vec<String>,
 }
+
+/// The load that the log has.
+#[derive(Debug, Serialize)]
+pub struct OwnLoad {
+    /// Requests in the busiest second.
+    pub peak_per_s: f64,
+    /// The same as a share of the rate without handoff at unlimited demand, per cent.
+    pub peak_percent: f64,
+}
+
+impl OwnLoad {
+    pub fn of(log: &LogFacts, baseline: &Results) -> Option<Self> {
+        let peak_per_s = log.busiest_second as f64;
+        let peak_percent = 100.0 * peak_per_s / baseline.request_rate().mean;
+        (log.busiest_second > 0).then_some(Self {
+            peak_per_s,
+            peak_percent,
+        })
+    }
+
+    /// Reports whether the server without handoff has at least as much to spare as it needs.
+    pub fn is_light(&self) -> bool {
+        self.peak_percent < LIGHT_PERCENT
+    }
+}
+
+/// Share of the rate without handoff below which no way is needed, per cent.
+const LIGHT_PERCENT: f64 = 50.0;
 
 /// Facts about the log.
 #[derive(Debug, Serialize)]
@@ -37,6 +69,8 @@ pub struct LogFacts {
     pub connections: u64,
     /// Requests a second, according to the times in the log.
     pub requests_per_s: f64,
+    /// Largest number of requests in a second; 0 if the log has no times.
+    pub busiest_second: u64,
     pub mean_response_bytes: f64,
     pub largest_response_bytes: u64,
     pub content_bytes: u64,
@@ -69,6 +103,7 @@ impl LogFacts {
             clients: totals.clients,
             connections: analysis.connections.requests.count,
             requests_per_s: totals.requests_per_s(),
+            busiest_second: totals.busiest_second,
             mean_response_bytes: totals.mean_bytes(),
             largest_response_bytes: analysis.sizes.as_ref().map_or(0, |s| s.responses.max),
             content_bytes: totals.content_bytes,
@@ -132,6 +167,10 @@ pub struct Way {
     pub nic_memory_bytes: u64,
     pub connections_on_nic: f64,
     pub frames_dropped: u64,
+    /// Responses that the clients received.
+    pub responses: u64,
+    /// Timeouts of the clients' TCP.
+    pub client_timeouts: u64,
     /// Parts that would have to be faster to serve more; empty if the clients request no more.
     pub limits: Vec<Limit>,
     /// Reasons why the estimates may not hold. Sizes that differ from the log's are not among them, because the estimates are corrected for
@@ -145,13 +184,13 @@ pub struct Way {
 pub enum Effect {
     /// This is no handoff itself.
     Baseline,
-    /// More requests: the whole interval is above 0.
+    /// More requests: the whole interval is above 0, and its middle is 1 % or more.
     Faster,
-    /// As many requests, within the uncertainty, with less work for the host: the whole interval of the saved time is above 0.
+    /// As many requests, within the uncertainty or 1 %, with less work for the host, by the same rule.
     FreesHost,
-    /// No significant difference.
+    /// No difference that is significant and matters.
     None,
-    /// Fewer requests: the whole interval is below 0.
+    /// Fewer requests: the whole interval is below 0, and its middle is -1 % or less.
     Slower,
 }
 
@@ -160,7 +199,7 @@ impl Effect {
         let Some(gain) = gain else {
             return Self::Baseline;
         };
-        match (sign(gain), saved.map_or(0, sign)) {
+        match (matters(gain), saved.map_or(0, matters)) {
             (1, _) => Self::Faster,
             (-1, _) => Self::Slower,
             (_, 1) => Self::FreesHost,
@@ -176,6 +215,17 @@ pub fn sign(difference: Estimate) -> i8 {
         mean if mean > half => 1,
         mean if mean < -half => -1,
         _ => 0,
+    }
+}
+
+/// Smallest difference that matters, per cent.
+const MATTERS_PERCENT: f64 = 1.0;
+
+/// Returns the sign of a difference that is significant and large enough to matter, else 0.
+pub fn matters(difference: Estimate) -> i8 {
+    match difference.mean.abs() >= MATTERS_PERCENT {
+        true => sign(difference),
+        false => 0,
     }
 }
 
@@ -216,6 +266,8 @@ impl Way {
                 + caches,
             connections_on_nic: connections,
             frames_dropped: result.nic.drops.values().sum(),
+            responses: result.clients.responses,
+            client_timeouts: result.clients.timeouts,
             limits: Limit::all_of(result),
             not_steady: not_steady
                 .filter(|why| *why != NotSteady::OtherSizes)
@@ -231,20 +283,32 @@ fn host_us(result: &Results) -> Estimate {
     result.long_run.host_us_per_request.unwrap_or(counted)
 }
 
-/// Returns the index of the way that serves most, if its whole interval is better than no handoff; else of the way that frees most of the
-/// host.
-pub fn advised(ways: &[Way]) -> Option<usize> {
-    let best = |effect: Effect, value: fn(&Way) -> Option<Estimate>| {
-        let of_effect = ways
-            .iter()
-            .enumerate()
-            .filter(|(_, way)| way.effect == effect);
-        let mean = |way: &Way| value(way).map_or(0.0, |estimate| estimate.mean);
-        let best = of_effect.max_by(|a, b| mean(a.1).total_cmp(&mean(b.1)));
-        best.map(|(number, _)| number)
+/// Returns the indices of the ways that serve most, or else free most of the host, and cannot be told from each other. The ways are in the
+/// order in which they need more of a NIC, so that the first is the simplest.
+pub fn advised(ways: &[Way]) -> Vec<usize> {
+    let best = |effect: Effect, value: fn(&Way) -> Estimate, is_more_better: bool| {
+        let of_effect = (0..ways.len()).filter(|&number| ways[number].effect == effect);
+        let by_value = |a: &usize, b: &usize| {
+            let [a, b] = [a, b].map(|&number| value(&ways[number]).mean);
+            if is_more_better {
+                a.total_cmp(&b)
+            } else {
+                b.total_cmp(&a)
+            }
+        };
+        let Some(best) = of_effect.clone().max_by(by_value) else {
+            return Vec::new();
+        };
+        let is_as_good = |&number: &usize| {
+            let difference = value(&ways[best]).difference_percent(value(&ways[number]));
+            number == best || difference.is_some_and(|difference| matters(difference) == 0)
+        };
+        of_effect.filter(is_as_good).collect()
     };
-    best(Effect::Faster, |way| way.gain_percent)
-        .or_else(|| best(Effect::FreesHost, |way| way.host_time_saved_percent))
+    match best(Effect::Faster, |way| way.request_rate, true) {
+        none if none.is_empty() => best(Effect::FreesHost, |way| way.host_us_per_request, false),
+        faster => faster,
+    }
 }
 
 /// Response times where requests come as a Poisson process, independently of earlier responses.
@@ -298,13 +362,15 @@ pub struct BreakEven {
     pub way: String,
     /// Gains, in the order of the values.
     pub points: Vec<Point>,
-    /// Values at which more requests are served than without handoff: the whole interval is above 0.
+    /// Values at which more requests are served than without handoff, by a difference that matters.
     pub pays_at: Vec<f64>,
 }
 
 impl BreakEven {
     pub fn new(question: Question, way: &str, points: Vec<Point>) -> Self {
-        let faster = points.iter().filter(|point| sign(point.gain_percent) > 0);
+        let faster = points
+            .iter()
+            .filter(|point| matters(point.gain_percent) > 0);
         Self {
             question,
             way: way.to_owned(),
@@ -343,6 +409,11 @@ mod tests {
         assert_eq!(
             effect(estimate(-5.0, 5.1), estimate(0.9, 1.0)),
             Effect::None
+        );
+        assert_eq!(
+            effect(estimate(0.3, 0.1), estimate(0.9, 0.1)),
+            Effect::None,
+            "both are too small to matter"
         );
         assert_eq!(Effect::of(None, None), Effect::Baseline);
         assert_eq!(
