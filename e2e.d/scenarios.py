@@ -232,6 +232,55 @@ def bad_buffers(c, p):
 
 
 @scenario
+def pages_that_cannot_be_accessed(c, p):
+    C.mmap.restype = ctypes.c_void_p
+    C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    C.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    start = C.mmap(None, 8192, 3, 0x22, -1, 0)
+    end = start + 4096
+    C.mprotect(end, 4096, 0)
+    at = lambda place: ctypes.c_void_p(place)
+    fd, size = c.fileno(), ctypes.c_size_t
+    p.send("12345678")
+    until(lambda: unread(c, 8))
+    results = [c_call("recv", fd, at(end - 4), size(8), 0), c_call("recv", fd, at(end), size(8), 0), c.recv(3).decode()]
+    results += [c_call("recv", fd, at(end - 5), size(8), 0), c_call("send", fd, at(end - 4), size(8), 0)]
+    results += [c_call("send", fd, at(end), size(1), 0), c_call("poll", at(end), 1, 0), c_call("send", fd, at(end - 4), size(4), 0)]
+    return results + [len(p.recv(4))]
+
+
+def tries(address):
+    """Connects without waiting to a port where nobody listens, and then to one where somebody does."""
+    free = socket.create_server((address, 0), family=family_of(address))
+    taken = free.getsockname()
+    free.close()
+    server = socket.create_server((address, 0), family=family_of(address))
+    results = []
+    for asks in (True, False):
+        with socket.socket(family_of(address)) as c:
+            c.setblocking(False)
+            results.append(errno.errorcode[c.connect_ex(taken)])
+            polled(c.fileno(), select.POLLOUT)
+            if asks:
+                results.append(errno.errorcode[c.getsockopt(SOL, socket.SO_ERROR)])
+            results.append(errno.errorcode.get(c.connect_ex(taken), 0))
+            results.append(errno.errorcode.get(c.connect_ex(server.getsockname()), 0))
+            polled(c.fileno(), select.POLLOUT)
+            results.append(c.getsockopt(SOL, socket.SO_ERROR))
+            c.send(b"again")
+            other = server.accept()[0]
+            other.settimeout(LONG)
+            results.append(other.recv(5).decode())
+            other.close()
+    return results
+
+
+@scenario
+def connected_again(c, p):
+    return tries(c.getsockname()[0])
+
+
+@scenario
 def waitall(c, p):
     p.later(0.05, "send", "ab")
     p.later(0.2, "send", "cde")

@@ -193,11 +193,14 @@ impl<'a> Call<'a> {
         let wants_all = self.flags & libc::MSG_WAITALL != 0 && self.waits;
         let mut received = 0;
         while received < wanted {
-            let most = match self.fitting(room, (wanted - received).min(PIECE)) {
-                Ok(most) => most,
-                Err(errno) if received == 0 => return Err(errno),
-                Err(_) => break,
+            let most = (wanted - received).min(PIECE);
+            let most = match received {
+                0 => self.fitting(room, most)?,
+                _ => room.accessible(most),
             };
+            if most == 0 {
+                break;
+            }
             let data = match received {
                 0 => self.stream.receive(most),
                 // The next call reports an error or the end.

@@ -30,17 +30,30 @@ pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t)
     }
     let socket = table::socket(fd);
     if let Some(stream) = socket.as_ref().and_then(|socket| socket.stream()) {
-        // Like the kernel, reports once why the connection could not be opened.
-        if stream.readiness().failed
-            && let Ok(Some(error)) = stream.take_error()
-        {
+        let now = stream.readiness();
+        let error = match now.failed {
+            true => stream.take_error().ok().flatten(),
+            false => None,
+        };
+        // The kernel decides about a connection that has failed there: an attempt may be repeated.
+        let why = Reason::Option;
+        let about = format_args!("descriptor {fd} is connected again");
+        let is_kernels = now.failed && !stream.is_away() && leaving::leave(fd, why, about);
+        if let Some(error) = error {
+            if is_kernels {
+                // It reports the failure once more before it accepts another attempt.
+                // SAFETY: the kernel checks everything itself.
+                unsafe { call!(SYS_connect, fd, to, len) };
+            }
             return give!(Err(errno_of(&error)));
         }
-        // While the connection is on the adapter, the kernel's socket is unconnected and would open another one.
-        return give!(Err(match (len as usize) < family_len {
-            true => libc::EINVAL,
-            false => refusal(&stream.readiness()),
-        }));
+        if !is_kernels {
+            // While the connection is on the adapter, the kernel's socket is unconnected and would open another one.
+            return give!(Err(match (len as usize) < family_len {
+                true => libc::EINVAL,
+                false => refusal(&now),
+            }));
+        }
     }
     drop(socket);
     // SAFETY: the kernel checks everything itself.
