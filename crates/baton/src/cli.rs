@@ -65,6 +65,7 @@ use crate::config::Setting;
 use baton_sim::Link;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
+use size::parse_count;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -250,16 +251,14 @@ pub struct LengthArgs {
         long,
         value_name = "N",
         group = "length",
-        allow_negative_numbers = true
-    )]
+        allow_negative_numbers = true, value_parser = parse_count)]
     pub packets: Option<u64>,
     /// Responses to measure (run.measured_responses)
     #[arg(
         long,
         value_name = "N",
         group = "length",
-        allow_negative_numbers = true
-    )]
+        allow_negative_numbers = true, value_parser = parse_count)]
     pub requests: Option<u64>,
     /// Simulated seconds to measure (run.measured_seconds)
     #[arg(
@@ -328,7 +327,7 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Packets before measurement starts (run.warmup_packets)
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     pub warmup: Option<u64>,
     /// Length of the measured part.
     #[command(flatten)]
@@ -474,11 +473,11 @@ pub struct ReproduceArgs {
     #[command(flatten)]
     pub seed: SeedArg,
     /// Packets before measurement starts, in each run (run.warmup_packets)
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     pub warmup: Option<u64>,
     /// Packets to measure in each run (run.measured_packets), or in each trial of nic-microbench, nic-applications and nic-correlation; for
     /// a web server in these, responses
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     pub packets: Option<u64>,
     /// Options of `batching`.
     #[command(flatten)]
@@ -557,10 +556,10 @@ pub struct CalibrateArgs {
     #[command(flatten)]
     pub seed: SeedArg,
     /// Packets before measurement starts, in each run (run.warmup_packets)
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     pub warmup: Option<u64>,
     /// Packets to measure in each run (run.measured_packets)
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     pub packets: Option<u64>,
     /// Number of simultaneous runs.
     #[command(flatten)]

@@ -17,6 +17,7 @@
 
 mod base;
 mod command;
+mod count;
 mod de;
 mod effects;
 mod failure;
@@ -37,6 +38,7 @@ mod tree;
 mod variants;
 
 pub use command::command_line;
+pub use count::count;
 pub use failure::{Failure, reason};
 pub use figure::FigurePlan;
 pub use report::{

@@ -1,5 +1,6 @@
 //! A TOML document as a tree in which every value remembers where it was written.
 
+use super::count::count;
 use super::source::{Diagnostic, Kind, Origin, Sources};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -90,13 +91,19 @@ impl Node {
         }
     }
 
-    /// Parses the value of a flag: as TOML if possible, else as a string.
+    /// Parses the value of a flag: as a count or TOML if possible, else as a string.
     pub fn parse_flag(sources: &mut Sources, name: &str, text: &str) -> Self {
         let source = sources.add(Kind::Flag, name, text);
         let origin = Sources::at(source, 0..text.len());
-        let value = DeValue::parse(text)
-            .ok()
-            .and_then(|value| from_value(source, &value).ok());
+        let value = match count(text).map(i64::try_from) {
+            Some(Ok(number)) => Some(Self {
+                origin: origin.clone(),
+                value: Value::Integer(number),
+            }),
+            _ => DeValue::parse(text)
+                .ok()
+                .and_then(|value| from_value(source, &value).ok()),
+        };
         value.unwrap_or_else(|| Self {
             origin,
             value: Value::String(text.to_owned()),

@@ -1,4 +1,10 @@
-//! Sizes in bytes.
+//! Sizes in bytes, and counts.
+
+/// Parses a count, such as 200000, 10k or 1e5.
+pub(super) fn parse_count(text: &str) -> Result<u64, String> {
+    baton_config::count(text)
+        .ok_or_else(|| "expected a whole number, as in 200000, 200k or 2e5".to_owned())
+}
 
 /// Parses a number of bytes, with or without a unit.
 pub(super) fn parse_size(text: &str) -> Result<u32, String> {

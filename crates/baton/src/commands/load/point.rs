@@ -39,7 +39,9 @@ impl FromStr for Point {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |text: &str, most: f64| {
-            let number: Option<f64> = text.trim().parse().ok();
+            let text = text.trim();
+            let count = || baton_config::count(text).map(|count| count as f64);
+            let number = text.parse::<f64>().ok().or_else(count);
             number.filter(|number| *number > 0.0 && *number <= most)
         };
         let point = match (text.strip_suffix("/s"), text.strip_suffix('%')) {
@@ -106,6 +108,7 @@ mod tests {
         assert_eq!("5000%".parse(), Ok(Point::Share(5000.0)));
         assert_eq!("12.5%".parse(), Ok(Point::Share(12.5)));
         assert_eq!("5000/s".parse(), Ok(Point::Rate(5000.0)));
+        assert_eq!("10k/s".parse(), Ok(Point::Rate(10_000.0)));
         assert_eq!(Point::Share(80.0).rate(500.0), 400.0);
         for text in [
             "", "0", "-5", "x", "5000/m", "inf", "nan%", "1e9/s", "20000%", "5000",
