@@ -168,6 +168,15 @@ pub const DOCUMENTED: &[Documented] = &[
         words: "where a connection cannot go back within a second",
     },
     Documented {
+        name: "another edge",
+        is_it: |found| {
+            let waits = ["wait", "pollset", "poll", "select"];
+            let is_more = found.kernel.starts_with('0') && found.here.starts_with('1');
+            found.way == Way::Moves && found.has_edges && waits.contains(&&*found.call) && is_more
+        },
+        words: "an edge-triggered registration reports once more what is ready",
+    },
+    Documented {
         name: "held back until something arrives",
         is_it: |found| {
             let is_timed = found.way == Way::Moves || found.is_hasty;
@@ -201,6 +210,8 @@ pub struct Difference {
     pub option: Option<(i32, i32)>,
     /// Whether the sequence had filled a send buffer before this call.
     pub is_after_fill: bool,
+    /// Whether the sequence had an edge-triggered registration before this call.
+    pub has_edges: bool,
     /// Whether the sequence had said before this call which data belongs together (MSG_MORE, MSG_EOR).
     pub has_joined: bool,
     /// Whether an end of the connection had closed, shut it down or reset it before this call.
@@ -246,6 +257,7 @@ impl Difference {
                         (level, name)
                     }),
                 is_after_fill: before(&["fill"]),
+                has_edges: sequence.0.iter().take(at).any(play::waits_for_edges),
                 has_joined: sequence.0.iter().take(at).any(play::joins_data),
                 is_after_end: before(ENDS),
                 is_hasty: open[4] == 2,

@@ -7,7 +7,7 @@ pub use raw::{Digest, OPTIONS, error, pattern, reset_on_close, unacknowledged};
 
 use crate::Sequence;
 use player::Player;
-pub use player::{act, joins_data};
+pub use player::{act, joins_data, waits_for_edges};
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;

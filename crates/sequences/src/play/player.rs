@@ -80,6 +80,12 @@ const EVENTS: [u32; 9] = [
     IN | EXCLUSIVE,
 ];
 
+/// Returns whether a call registers a descriptor for edges.
+pub fn waits_for_edges(call: &Call) -> bool {
+    let events = call.operands.get(2).and_then(|&at| EVENTS.get(at as usize));
+    ["add", "modify"].contains(&call.name) && events.is_some_and(|events| events & ET != 0)
+}
+
 /// The peer of one connection.
 struct Peer(BufReader<UnixStream>);
 
