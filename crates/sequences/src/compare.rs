@@ -106,7 +106,10 @@ pub const DOCUMENTED: &[Documented] = &[
             let is_sent = found.here.parse::<usize>().is_ok() || found.here == "ECONNRESET";
             let by_send = SENDS.contains(&&*found.call) && fails && is_sent;
             let at_peer = fails || found.kernel == "ENOTCONN";
-            let by_peer = found.call.starts_with("peers") && at_peer && found.here == "done";
+            let by_peer = match &*found.call {
+                "peerread" => found.kernel == "ECONNRESET" && found.here == "all",
+                call => call.starts_with("peers") && at_peer && found.here == "done",
+            };
             // The last value is SO_ERROR: EPIPE or ECONNRESET.
             let without_error = |text: &str| {
                 let text = text.replace("+ERR", "").replace("ECONNRESET", "0");
