@@ -57,7 +57,8 @@ pub struct RunConfig {
     pub preload: bool,
     /// Charge processors and memory. Off: host and NIC take no time, only wires do.
     pub cost_models: bool,
-    /// Call every `check()` after every event (slow; for tests).
+    /// Call every `check()`: after each of the first 16,384 events, then with gaps that grow with the run, because a check takes as long as
+    /// there are connections (slow; for tests).
     pub check: bool,
 }
 

@@ -61,6 +61,15 @@ use timetable::Timetable;
 /// Number of events between two calls of the observer.
 const OBSERVE_EVERY: u64 = 16_384;
 
+/// Number of events after each of which everything is checked, in a run that checks.
+const CHECK_EACH: u64 = 16_384;
+
+/// Returns whether everything is checked after this event. The gaps double whenever the run has become twice as long, so that runs with
+/// checks end.
+fn is_checked(event: u64) -> bool {
+    event.is_multiple_of((event / CHECK_EACH).max(1).next_power_of_two())
+}
+
 /// Watches a run and may cancel it.
 pub trait Observer {
     /// Reports the share of the run that has been simulated, as far as is known now.
@@ -286,7 +295,7 @@ impl Machine {
             if self.marks.is_due(self.clients.measured.responses) {
                 self.marks.push(self.mark());
             }
-            if self.experiment.run.check {
+            if self.experiment.run.check && is_checked(events) {
                 self.check();
             }
             events += 1;
