@@ -173,7 +173,7 @@ impl Workload for OnDemand {
         Some(Throttle {
             min_bps: 0,
             max_bps: u64::from(self.spec.rate_kbps) * 1000,
-            read_bytes: None,
+            read_bytes: 0,
         })
     }
 }

@@ -123,17 +123,26 @@ pub enum Demand {
 /// not. Where they read in pieces, each piece takes its time, and the next request follows the last: a long response is held up by a full
 /// window. A client that is slower than `min_bps` over a run does not conform; that is reported, not enforced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Throttle {
     /// Slowest conforming rate in bits per second.
     pub min_bps: u64,
     /// Fastest allowed rate in bits per second.
     #[schemars(range(min = 1))]
     pub max_bps: u64,
-    /// What a client reads at a time, bytes; absent if it takes what comes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub read_bytes: Option<u32>,
+    /// What a client reads at a time, bytes; 0 if it takes what comes.
+    pub read_bytes: u32,
+}
+
+/// The limits of SPECweb99, whose clients read a segment at a time (handoff policies paper, section 4.2; SPECweb99's white paper, 4.2).
+impl Default for Throttle {
+    fn default() -> Self {
+        Self {
+            min_bps: 320_000,
+            max_bps: 400_000,
+            read_bytes: 1_460,
+        }
+    }
 }
 
 impl Throttle {
@@ -221,11 +230,7 @@ mod tests {
 
     #[test]
     fn bytes_take_their_time_at_the_fastest_rate() {
-        let throttle = Throttle {
-            min_bps: 320_000,
-            max_bps: 400_000,
-            read_bytes: None,
-        };
+        let throttle = Throttle::default();
         // 50,000 bytes are 400,000 bits: one second.
         assert_eq!(throttle.time_ns(50_000), 1_000_000_000);
         assert!(throttle.conforms(40_000, 1_000_000_000));

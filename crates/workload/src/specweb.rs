@@ -44,8 +44,6 @@ const DYNAMIC: [(Content, u32); 4] = [
 ];
 /// Bytes that a program adds around a file.
 const PAGE_FRAME_BYTES: u64 = 300;
-/// Size of a client's reads: a full segment's payload.
-const SEGMENT_BYTES: u32 = 1460;
 /// Number of requests on a persistent connection.
 const PERSISTENT_REQUESTS: RangeInclusive<u32> = 5..=15;
 
@@ -70,25 +68,18 @@ impl SpecWebSpec {
     /// Maximum number of clients; the file set grows with them.
     pub const MOST_CLIENTS: u32 = 1_000_000;
 
-    /// Rate limits of SPECweb99.
-    pub const THROTTLE: Throttle = Throttle {
-        min_bps: 320_000,
-        max_bps: 400_000,
-        read_bytes: Some(SEGMENT_BYTES),
-    };
-
     /// Returns the full mix for this many clients.
-    pub const fn full(clients: u32) -> Self {
+    pub fn full(clients: u32) -> Self {
         Self {
             clients,
             dynamic_percent: 30,
             persistent_percent: 70,
-            throttle: Some(Self::THROTTLE),
+            throttle: Some(Throttle::default()),
         }
     }
 
     /// Returns a load with static content only.
-    pub const fn only_static(clients: u32) -> Self {
+    pub fn only_static(clients: u32) -> Self {
         Self {
             dynamic_percent: 0,
             ..Self::full(clients)

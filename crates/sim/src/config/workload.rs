@@ -185,14 +185,9 @@ pub(crate) const MOST_CLIENTS: u32 = 1_000_000;
 
 fn throttle(throttle: Throttle) -> Result<(), Invalid> {
     let Throttle {
-        min_bps,
-        max_bps,
-        read_bytes,
+        min_bps, max_bps, ..
     } = throttle;
     positive("workload.throttle.max_bps", max_bps)?;
-    if let Some(bytes) = read_bytes {
-        positive("workload.throttle.read_bytes", bytes.into())?;
-    }
     if min_bps > max_bps {
         let path = "workload.throttle.min_bps";
         return Err(Invalid::new(path, min_bps, "at most max_bps"));

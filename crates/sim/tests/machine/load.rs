@@ -358,6 +358,16 @@ fn impossible_loads_are_refused() {
     assert_eq!(refused(fixed(1.0, Arrivals::Log)), "load.arrivals");
 }
 
+#[test]
+fn a_limit_that_is_set_alone_keeps_the_others() {
+    let spec: SpecWebSpec = toml::from_str("throttle.max_bps = 500000").expect("a load");
+    let limits = Throttle {
+        max_bps: 500_000,
+        ..Throttle::default()
+    };
+    assert_eq!(spec.throttle, Some(limits));
+}
+
 /// Clients that read in pieces keep to their rate from the first second on, whatever they request. Clients that take data as it arrives do
 /// so only in the long run, since they wait after a large file.
 #[test]
@@ -366,7 +376,7 @@ fn clients_that_read_in_pieces_hold_their_rate_at_once() {
     let mbps = |read_bytes| {
         let throttle = Throttle {
             read_bytes,
-            ..SpecWebSpec::THROTTLE
+            ..Throttle::default()
         };
         let mut experiment = Experiment {
             workload: WorkloadConfig::Specweb(SpecWebSpec {
@@ -383,12 +393,12 @@ fn clients_that_read_in_pieces_hold_their_rate_at_once() {
         assert!(results.measured_s < 3.0, "{} s", results.measured_s);
         results.clients.content_mbps
     };
-    let most = f64::from(CLIENTS) * SpecWebSpec::THROTTLE.max_bps as f64 / 1e6;
-    let in_pieces = mbps(SpecWebSpec::THROTTLE.read_bytes);
+    let most = f64::from(CLIENTS) * Throttle::default().max_bps as f64 / 1e6;
+    let in_pieces = mbps(Throttle::default().read_bytes);
     assert!(
         (0.8 * most..=1.01 * most).contains(&in_pieces),
         "{in_pieces} Mb/s"
     );
-    let at_once = mbps(None);
+    let at_once = mbps(0);
     assert!(at_once > 1.1 * most, "{at_once} Mb/s");
 }

@@ -372,8 +372,8 @@ impl Clients {
             });
             if let Some(throttle) = self.throttle {
                 client.not_before = match throttle.read_bytes {
-                    Some(_) => client.not_before.max(now),
-                    None => now + Span::from_ns(throttle.time_ns(spec.bytes)),
+                    0 => now + Span::from_ns(throttle.time_ns(spec.bytes)),
+                    _ => client.not_before.max(now),
                 };
             }
             for part in std::iter::once(request).chain(upload) {
@@ -403,10 +403,8 @@ impl Clients {
         let Some(conn) = client.conn else {
             return Ok(());
         };
-        let paced = self
-            .throttle
-            .and_then(|throttle| Some((throttle, throttle.read_bytes?)));
-        let most = paced.map_or(usize::MAX, |(_, bytes)| bytes as usize);
+        let paced = self.throttle.filter(|throttle| throttle.read_bytes > 0);
+        let most = paced.map_or(usize::MAX, |throttle| throttle.read_bytes as usize);
         let mut done = false;
         loop {
             let client = &mut self.clients[number as usize];
@@ -421,7 +419,7 @@ impl Clients {
                 break;
             };
             self.stack.consume(conn, data.len as usize);
-            if let Some((throttle, _)) = paced {
+            if let Some(throttle) = paced {
                 client.not_before = now + Span::from_ns(throttle.time_ns(data.len.into()));
             }
             done |= client.take(now, data, &self.changes, &mut self.measured)?;
