@@ -1,11 +1,11 @@
 //! Runs an experiment and returns its results.
 
-use crate::config::{Experiment, WorkloadConfig};
+use crate::config::{Experiment, Invalid, WorkloadConfig};
 use crate::machine::names::snake_case;
 use crate::machine::{Capture, Machine, MachineBuilder, Observer, RunError};
 use crate::results::Results;
 use baton_apps::symbolic;
-use baton_workload::load::{Pace, Paced};
+use baton_workload::load::{Arrivals, Pace, Paced, Rate};
 use baton_workload::log::{Logs, ReadOptions, Request, SkipReason, Skipped};
 use baton_workload::{
     Fixed, GeneratorSpec, LoadSpec, Log, LogError, OnDemand, Order, Preset, RemoteFiles, Replay,
@@ -114,6 +114,7 @@ pub fn load_workload(
         let why = "all requests of the log were made at the same time; expected a log with times, or `load.arrivals`";
         return Err(RunError::Workload(why.to_owned()));
     }
+    check_connections_come(experiment, &load, log_rate)?;
     let shares = load.len();
     let paced = |(number, share): (u64, Box<dyn Workload + Send>)| {
         let pace = Pace {
@@ -124,6 +125,34 @@ pub fn load_workload(
         Box::new(Paced::new(share, &experiment.load, pace)) as _
     };
     Ok(((0..).zip(load).map(paced).collect(), facts))
+}
+
+/// Refuses a rate at which a run may end before its first connection is due. A rate counts requests, and the requests of a connection follow
+/// each other, so long connections come rarely.
+fn check_connections_come(
+    experiment: &Experiment,
+    load: &Load,
+    log_rate: Option<f64>,
+) -> Result<(), RunError> {
+    let spec = &experiment.load;
+    let arrivals = spec.arrivals(experiment.workload.is_log());
+    let (Some(rate), true) = (spec.rate, arrivals != Some(Arrivals::Log)) else {
+        return Ok(());
+    };
+    let requests_per_s = match rate {
+        Rate::Times(times) => times * log_rate.unwrap_or_default(),
+        Rate::PerSecond(rate) => rate,
+    };
+    let requests = load[0].requests_per_connection();
+    let limit_s = experiment.run.limit_s as f64;
+    if requests_per_s / requests * limit_s >= 1.0 {
+        return Ok(());
+    }
+    let expected = format!(
+        "at least {:.3}/s, because a connection has {requests} requests and the run ends after {limit_s} s (run.limit_s)",
+        requests / limit_s
+    );
+    Err(Invalid::new("load.rate", rate, &expected).into())
 }
 
 /// Distinguishes the seed of arrivals from other seeds.

@@ -2,7 +2,7 @@
 
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::results::{NotSteady, OpenLoopResults, ResponseTime, Results};
-use baton_sim::{Load, Machine, NoObserver};
+use baton_sim::{Load, Machine, NoObserver, RunError};
 use baton_workload::load::{Arrivals, Rate, Think};
 use baton_workload::{
     Demand, FileSet, FixedSpec, LoadSpec, RequestSpec, SpecWebSpec, Throttle, Workload,
@@ -366,6 +366,19 @@ fn a_limit_that_is_set_alone_keeps_the_others() {
         ..Throttle::default()
     };
     assert_eq!(spec.throttle, Some(limits));
+}
+
+/// A rate counts requests. If connections have a million of them, the first may be due after the end of the run.
+#[test]
+fn a_rate_at_which_no_connection_comes_is_refused() {
+    let mut endless = fixed(1_000.0, Arrivals::Even);
+    endless.workload = WorkloadConfig::Fixed(FixedSpec::httperf(1, 1_000_000, None));
+    let refused = baton_sim::run(&endless, "test", &[], &mut NoObserver);
+    let Err(RunError::Invalid(error)) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(error.path, "load.rate");
+    assert!(error.expected.contains("1666.667/s"), "{error}");
 }
 
 /// Clients that read in pieces keep to their rate from the first second on, whatever they request. Clients that take data as it arrives do
