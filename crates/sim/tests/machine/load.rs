@@ -1,6 +1,7 @@
 //! Finite loads: open loops compared with queueing theory, and response times from when a request was due.
 
-use baton_sim::config::{Experiment, WorkloadConfig};
+use baton_apps::web;
+use baton_sim::config::{ApplicationConfig, Experiment, WorkloadConfig};
 use baton_sim::results::{NotSteady, OpenLoopResults, ResponseTime, Results};
 use baton_sim::{Load, Machine, NoObserver, RunError};
 use baton_workload::load::{Arrivals, Rate, Think};
@@ -379,6 +380,30 @@ fn a_rate_at_which_no_connection_comes_is_refused() {
     };
     assert_eq!(error.path, "load.rate");
     assert!(error.expected.contains("1666.667/s"), "{error}");
+}
+
+/// Clients that read in pieces take a server's FIN for the end only after they have read what came before it. The server closes after each
+/// response, so that each request has its own connection.
+#[test]
+fn clients_that_read_in_pieces_read_all_that_comes_before_the_end() {
+    let mut experiment = Experiment {
+        workload: WorkloadConfig::Specweb(SpecWebSpec::only_static(10)),
+        application: ApplicationConfig::Web(web::Config {
+            keep_alive: false,
+            ..web::Config::default()
+        }),
+        ..Experiment::default()
+    };
+    experiment.clients.connections = 10;
+    experiment.run.warmup_packets = Some(0);
+    experiment.run.measured_packets = 3_000;
+    experiment.run.check = true;
+    let results = run(&experiment);
+    assert!(results.clients.responses > 100);
+    let ended = (results.clients.responses).abs_diff(results.clients.connections);
+    assert!(ended <= 10, "{ended}");
+    let content = results.clients.content_mbps;
+    assert!(content < 1.01 * 10.0 * 0.4, "{content} Mb/s");
 }
 
 /// Clients that read in pieces keep to their rate from the first second on, whatever they request. Clients that take data as it arrives do

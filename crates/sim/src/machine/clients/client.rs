@@ -41,6 +41,8 @@ pub(super) struct Client {
     pub(super) replayer: u32,
     port: u16,
     pub(super) conn: Option<ConnId>,
+    /// Whether the server has closed the connection. There may still be data to read.
+    pub(super) ended: bool,
     pub(super) script: Vec<RequestSpec>,
     /// The next request of the script to send.
     pub(super) next: usize,
@@ -75,6 +77,7 @@ impl Client {
             replayer: number % experiment.clients.replayers % replayers,
             port: FIRST_PORT,
             conn: None,
+            ended: false,
             script: Vec::new(),
             next: 0,
             outstanding: VecDeque::new(),

@@ -279,6 +279,7 @@ impl Clients {
             "a client has one connection at a time"
         );
         client.outstanding.clear();
+        client.ended = false;
         let (conn, from) = loop {
             let flow = Flow {
                 local: client.next_endpoint(),
@@ -308,7 +309,10 @@ impl Clients {
                 Event::Connected => self.proceed_later(now, number),
                 Event::Readable => self.readable(now, number)?,
                 Event::Closed(reason) => self.closed(now, number, reason)?,
-                Event::PeerClosed if self.server_closes => self.finish(now, number, conn)?,
+                Event::PeerClosed if self.server_closes => {
+                    self.clients[number as usize].ended = true;
+                    self.finish(now, number, conn)?;
+                }
                 Event::PeerClosed => self.stack.close(conn),
                 Event::Acceptable(_)
                 | Event::Acknowledged(_)
@@ -425,6 +429,9 @@ impl Clients {
             done |= client.take(now, data, &self.changes, &mut self.measured)?;
         }
         let client = &mut self.clients[number as usize];
+        if client.ended {
+            return self.finish(now, number, conn);
+        }
         if done && !self.server_closes && client.outstanding.is_empty() {
             client.answered(now + self.latency, self.demand);
             self.proceed_later(now, number);
@@ -432,8 +439,12 @@ impl Clients {
         Ok(())
     }
 
-    /// Closes the connection after the server has closed it, and continues without waiting for the end of this connection.
+    /// Closes the connection that the server has closed once all its data was read, and continues without waiting for the end of this
+    /// connection.
     fn finish(&mut self, now: Time, number: u32, conn: ConnId) -> Result<(), Violation> {
+        if self.stack.readable_len(conn) > 0 {
+            return Ok(());
+        }
         self.stack.close(conn);
         self.owner_of[conn.0 as usize] = NOBODY;
         self.closed(now, number, CloseReason::Normal)
