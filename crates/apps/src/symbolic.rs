@@ -1,9 +1,9 @@
 //! Symbolic HTTP for the simulator: the value of a byte follows from the name of its range. So no bytes need to be stored, but every
 //! received byte can be checked, and rendered for display.
 //!
-//! The source of a range has, from the top: 5 bits of [`Kind`], 3 bits of [`Program`], 24 bits of file, 32 bits of content length. All
-//! ranges of one exchange differ only in the kind, except for content of files: that is the same for all requests, whatever their length,
-//! so its source has no length. Its offset has, from the top, 32 bits of *revision* and 32 bits of offset in the file. The revision is the
+//! The source of a range has, from the top: 5 bits of [`Kind`], 3 bits of [`Program`], 24 bits of file, 1 bit that is set in the last
+//! exchange of a connection, 31 bits of content length. All ranges of one exchange differ only in the kind, except for content of files:
+//! that is the same for all requests, whatever their length, so its source has no length. Its offset has, from the top, 32 bits of *revision* and 32 bits of offset in the file. The revision is the
 //! one at which the file's page (4 KB) was last changed, so that pieces of different revisions are never joined.
 
 mod files;
@@ -80,7 +80,9 @@ const FORM_BYTES: u32 = 100;
 const KIND_SHIFT: u32 = 59;
 const PROGRAM_SHIFT: u32 = 56;
 const FILE_SHIFT: u32 = 32;
-const LENGTH_MASK: u64 = u32::MAX as u64;
+/// Set in the source of the exchange that is the last of its connection.
+const LAST: u64 = CONTENT_LIMIT;
+const LENGTH_MASK: u64 = CONTENT_LIMIT - 1;
 
 /// The decoded source of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +91,8 @@ struct Exchange {
     file: u32,
     content_len: u64,
     program: Option<Program>,
+    /// Whether the connection ends with it.
+    last: bool,
 }
 
 impl Exchange {
@@ -119,6 +123,7 @@ impl Exchange {
             file,
             content_len: source & LENGTH_MASK,
             program,
+            last: source & LAST != 0,
         })
     }
 
@@ -127,6 +132,7 @@ impl Exchange {
         (kind as u64) << KIND_SHIFT
             | program << PROGRAM_SHIFT
             | u64::from(self.file) << FILE_SHIFT
+            | u64::from(self.last) * LAST
             | self.content_len
     }
 
@@ -267,11 +273,21 @@ pub fn request(file: u32, content_len: u64, program: Option<Program>) -> Symboli
         file,
         content_len,
         program,
+        last: false,
     };
     Symbolic {
         source: exchange.source(Kind::Request),
         offset: 0,
         len: exchange.request_len(),
+    }
+}
+
+/// Returns the request as the last of its connection, which the server then closes: with `Connection: close` (RFC 2616, 14.10), or in
+/// HTTP/1.0 without `Keep-Alive` (RFC 1945, 1.3).
+pub fn last(request: Symbolic) -> Symbolic {
+    Symbolic {
+        source: request.source | LAST,
+        ..request
     }
 }
 
@@ -308,6 +324,7 @@ impl Http<Symbolic> for SymbolicHttp {
             file,
             content_len,
             program,
+            last,
             ..
         } = exchange;
         Parsed::Request(Request {
@@ -315,7 +332,7 @@ impl Http<Symbolic> for SymbolicHttp {
             content_len,
             program,
             len,
-            last: false,
+            last,
         })
     }
 
@@ -333,6 +350,7 @@ fn exchange(request: &Request) -> Exchange {
         file,
         content_len,
         program,
+        last,
         ..
     } = request;
     Exchange {
@@ -340,5 +358,6 @@ fn exchange(request: &Request) -> Exchange {
         file: file.0,
         content_len,
         program,
+        last,
     }
 }

@@ -30,9 +30,9 @@ pub enum WorkloadLetter {
     WorldCup,
     /// `I`: IBM log, 2048 clients.
     Ibm,
-    /// `D`: SPECweb99 with 30 % dynamic content, 4096 connections, because 2048 at 400 kb/s each could not request what the paper measured.
+    /// `D`: SPECweb99 with 30 % dynamic content, 2048 clients.
     Specweb,
-    /// `S`: SPECweb99 with static content only, 4096 connections.
+    /// `S`: SPECweb99 with static content only, 4096 clients.
     SpecwebStatic,
 }
 
@@ -179,8 +179,8 @@ impl WorkloadLetter {
 
     const fn clients(self) -> u32 {
         match self {
-            Self::WorldCup | Self::Ibm => 2048,
-            Self::Specweb | Self::SpecwebStatic => 4096,
+            Self::WorldCup | Self::Ibm | Self::Specweb => 2048,
+            Self::SpecwebStatic => 4096,
         }
     }
 
@@ -189,7 +189,7 @@ impl WorkloadLetter {
         match self {
             Self::WorldCup => "kind = \"generated\"\npreset = \"worldcup-lifetimes\"",
             Self::Ibm => "kind = \"generated\"\npreset = \"ibm\"",
-            Self::Specweb => "kind = \"specweb\"\nclients = 4096\ndynamic_percent = 30",
+            Self::Specweb => "kind = \"specweb\"\nclients = 2048\ndynamic_percent = 30",
             Self::SpecwebStatic => "kind = \"specweb\"\nclients = 4096\ndynamic_percent = 0",
         }
     }

@@ -44,6 +44,10 @@ pub struct RequestSpec {
     /// Whether the client writes `bytes` of the file instead of reading them. Only servers of remote files accept writes.
     #[serde(default)]
     pub write: bool,
+    /// Whether the client says that this is its last request on the connection, so that the server closes it after the response. Otherwise
+    /// the client closes after its last response.
+    #[serde(default)]
+    pub last: bool,
 }
 
 impl RequestSpec {
@@ -56,6 +60,7 @@ impl RequestSpec {
             content: Content::Static,
             pipelined: false,
             write: false,
+            last: false,
         }
     }
 }

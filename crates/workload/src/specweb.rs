@@ -17,6 +17,8 @@
 //! - Number of directories: 25 + 0.66 per client (*not verified*).
 //! - Persistent connections: 70 % of requests, 5 to 15 requests each; the rest one request per connection (*not verified*; the handoff
 //!   policies paper says "a fraction of all requests").
+//! - Who closes first: the server closes a connection that is not persistent (RFC 1945, 1.3), the client closes a persistent one
+//!   (*assumed*).
 //!
 //! The server models the cost of each kind of dynamic content. It learns only that a request is a POST: the body is part of the request's
 //! length.
@@ -166,7 +168,10 @@ impl Workload for SpecWeb {
         script.clear();
         for _ in 0..requests {
             let request = self.request();
-            script.push(request);
+            script.push(RequestSpec {
+                last: !persistent,
+                ..request
+            });
         }
     }
 
@@ -293,6 +298,13 @@ mod tests {
             connections
                 .iter()
                 .all(|c| c.len() == 1 || (5..=15).contains(&c.len()))
+        );
+        let server_closes = |c: &Vec<RequestSpec>| c.iter().any(|r| r.last);
+        assert!(
+            connections
+                .iter()
+                .all(|c| server_closes(c) == (c.len() == 1)),
+            "the server closes connections that are not persistent"
         );
         let single = SpecWebSpec {
             persistent_percent: 0,

@@ -50,6 +50,7 @@ fn exchange(kind: Kind, file: u32, content_len: u64) -> Exchange {
         file,
         content_len,
         program: None,
+        last: false,
     }
 }
 

@@ -68,6 +68,7 @@ fn request_text(exchange: Exchange) -> Vec<u8> {
         file,
         content_len,
         program,
+        last,
         ..
     } = exchange;
     let (method, name) = match program {
@@ -87,6 +88,9 @@ fn request_text(exchange: Exchange) -> Vec<u8> {
     if form_len > 0 {
         written = written.and_then(|()| write!(text, "Content-Length: {form_len}\r\n"));
     }
+    if last {
+        written = written.and_then(|()| text.write_all(b"Connection: close\r\n"));
+    }
     debug_assert!(written.is_ok(), "writing to a vector does not fail");
     pad_header(&mut text, exchange.request_len() as usize - form_len);
     text.resize(exchange.request_len() as usize, b'f');
@@ -97,16 +101,18 @@ fn head_text(exchange: Exchange) -> Vec<u8> {
     let Exchange {
         content_len,
         program,
+        last,
         ..
     } = exchange;
     let kind = match program {
         Some(_) => "text/html",
         None => "application/octet-stream",
     };
+    let connection = if last { "close" } else { "keep-alive" };
     let mut text = Vec::new();
     let written = write!(
         text,
-        "HTTP/1.1 200 OK\r\nServer: baton\r\nContent-Type: {kind}\r\nContent-Length: {content_len}\r\nConnection: keep-alive\r\n"
+        "HTTP/1.1 200 OK\r\nServer: baton\r\nContent-Type: {kind}\r\nContent-Length: {content_len}\r\nConnection: {connection}\r\n"
     );
     debug_assert!(written.is_ok(), "writing to a vector does not fail");
     pad_header(&mut text, HEAD_BYTES as usize);

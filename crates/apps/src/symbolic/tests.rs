@@ -24,7 +24,7 @@ fn a_request_says_what_it_asks_for() {
         (3, 1000, Some(Program::Post)),
         (77, 10_000, None),
     ] {
-        let data = request(file, content_len, program);
+        let data = last(request(file, content_len, program));
         let more = match program {
             Some(Program::Advertisement) => COOKIE_BYTES,
             Some(Program::Post) => COOKIE_BYTES + FORM_BYTES,
@@ -37,7 +37,7 @@ fn a_request_says_what_it_asks_for() {
             content_len,
             program,
             len: data.len,
-            last: false,
+            last: true,
         };
         assert_eq!(
             SymbolicHttp.parse(&mut (), &mut received),
@@ -176,7 +176,7 @@ fn rendered_pieces_join_to_the_whole() {
 fn the_longest_headers_fit() {
     for file in [0, FILES - 1] {
         for program in [None, Some(Program::Page), Some(Program::Post)] {
-            let asked = request(file, CONTENT_LIMIT - 1, program);
+            let asked = last(request(file, CONTENT_LIMIT - 1, program));
             let mut text = Vec::new();
             render(&asked, &mut text);
             assert_eq!(text.len(), asked.len());

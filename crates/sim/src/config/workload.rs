@@ -250,6 +250,12 @@ pub struct ClientsConfig {
     /// A client acts so many microseconds after it could: when its connection is open, when the last byte of a response has come, when its
     /// connection has ended. Its TCP takes no time.
     pub latency_us: u64,
+    /// The clock of a client ticks every so many microseconds, and a pause for the limit of its rate (`workload.throttle`) ends with the last
+    /// tick before it would be over. 0: pauses are exact.
+    pub tick_us: u64,
+    /// Whether clients say which request is the last of a connection (`Connection: close`, RFC 2616 14.10), so that the server closes it.
+    /// If not, the client closes it, unless its workload has connections that are not persistent.
+    pub announce_last: bool,
     /// The clients' TCP.
     pub tcp: baton_tcp::Config,
 }
@@ -261,6 +267,8 @@ impl Default for ClientsConfig {
             replayers: 1,
             start_interval_us: 50,
             latency_us: 0,
+            tick_us: 0,
+            announce_last: false,
             tcp: baton_tcp::Config::default(),
         }
     }

@@ -406,12 +406,39 @@ fn clients_that_read_in_pieces_read_all_that_comes_before_the_end() {
     assert!(content < 1.01 * 10.0 * 0.4, "{content} Mb/s");
 }
 
+/// A client that says which request is its last leaves the closing to the server, whose stack then keeps the connection in TIME-WAIT, and
+/// in the hash chain that it searches for every packet. Otherwise the client closes first.
+#[test]
+fn the_server_closes_after_a_request_that_is_the_last() {
+    let cycles_per_packet = |announce_last| {
+        let mut experiment = Experiment {
+            workload: WorkloadConfig::Fixed(FixedSpec::httperf(2_000, 3, None)),
+            ..Experiment::default()
+        };
+        experiment.clients.connections = 10;
+        experiment.clients.announce_last = announce_last;
+        experiment.nic.firmware.hard_limit = 0;
+        experiment.host.kernel.hash_buckets = 1;
+        experiment.run.warmup_packets = Some(0);
+        experiment.run.measured_packets = 6_000;
+        experiment.run.check = true;
+        let results = run(&experiment);
+        let clients = &results.clients;
+        assert!(clients.connections > 100, "{}", clients.connections);
+        assert!(clients.responses >= 3 * clients.connections);
+        results.host.host_packets.cycles.expect("packets")
+    };
+    let (client, server) = (cycles_per_packet(false), cycles_per_packet(true));
+    assert!(server > 1.5 * client, "{server} and {client} cycles");
+}
+
 /// Clients that read in pieces keep to their rate from the first second on, whatever they request. Clients that take data as it arrives do
-/// so only in the long run, since they wait after a large file.
+/// so only in the long run, since they wait after a large file. Clients whose clock ticks do not hold it: each pause ends a part of a tick
+/// early.
 #[test]
 fn clients_that_read_in_pieces_hold_their_rate_at_once() {
     const CLIENTS: u32 = 100;
-    let mbps = |read_bytes| {
+    let mbps = |read_bytes, tick_us| {
         let throttle = Throttle {
             read_bytes,
             ..Throttle::default()
@@ -424,6 +451,7 @@ fn clients_that_read_in_pieces_hold_their_rate_at_once() {
             ..Experiment::default()
         };
         experiment.clients.connections = CLIENTS;
+        experiment.clients.tick_us = tick_us;
         experiment.run.cost_models = false;
         experiment.run.warmup_packets = Some(0);
         experiment.run.measured_packets = 8_000;
@@ -432,11 +460,18 @@ fn clients_that_read_in_pieces_hold_their_rate_at_once() {
         results.clients.content_mbps
     };
     let most = f64::from(CLIENTS) * Throttle::default().max_bps as f64 / 1e6;
-    let in_pieces = mbps(Throttle::default().read_bytes);
+    let in_pieces = mbps(Throttle::default().read_bytes, 0);
     assert!(
         (0.8 * most..=1.01 * most).contains(&in_pieces),
         "{in_pieces} Mb/s"
     );
-    let at_once = mbps(0);
+    let at_once = mbps(0, 0);
     assert!(at_once > 1.1 * most, "{at_once} Mb/s");
+    // A segment takes 29.2 ms, of which two ticks are waited.
+    let by_ticks = mbps(Throttle::default().read_bytes, 10_000);
+    let ratio = by_ticks / in_pieces;
+    assert!(
+        (1.3..1.6).contains(&ratio),
+        "{by_ticks} of {in_pieces} Mb/s"
+    );
 }

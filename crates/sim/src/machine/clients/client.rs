@@ -43,6 +43,8 @@ pub(super) struct Client {
     pub(super) conn: Option<ConnId>,
     /// Whether the server has closed the connection. There may still be data to read.
     pub(super) ended: bool,
+    /// Whether the server closes the connection after the response to the last request sent.
+    pub(super) server_closes: bool,
     pub(super) script: Vec<RequestSpec>,
     /// The next request of the script to send.
     pub(super) next: usize,
@@ -78,6 +80,7 @@ impl Client {
             port: FIRST_PORT,
             conn: None,
             ended: false,
+            server_closes: false,
             script: Vec::new(),
             next: 0,
             outstanding: VecDeque::new(),
@@ -201,7 +204,11 @@ pub(super) fn request(spec: &RequestSpec, calls: bool) -> (Symbolic, Option<Symb
             Content::AdRotation => Some(Program::Advertisement),
             Content::Post => Some(Program::Post),
         };
-        return (symbolic::request(spec.file, spec.bytes, program), None);
+        let request = symbolic::request(spec.file, spec.bytes, program);
+        return match spec.last {
+            true => (symbolic::last(request), None),
+            false => (request, None),
+        };
     }
     if !spec.write {
         return (symbolic::read_call(spec.file, spec.bytes), None);

@@ -20,7 +20,7 @@ use crate::results::ClientResults;
 use crate::run::Load;
 use baton_apps::symbolic::ResponseReader;
 use baton_host::FileId;
-use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack};
+use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack, State};
 use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
 use baton_workload::{Demand, Throttle, Workload};
 use client::{Client, Outstanding, WaitingTo, later, request};
@@ -43,6 +43,8 @@ pub(super) struct Clients {
     /// Time from an event until the client reacts to it.
     latency: Span,
     throttle: Option<Throttle>,
+    /// Time between ticks of a client's clock.
+    tick: Span,
     wakeups: EventQueue<u32>,
     /// Connections that were opened and not yet reported: local endpoint, and estimated number of enqueues.
     opened: Vec<(Endpoint, u32)>,
@@ -50,8 +52,10 @@ pub(super) struct Clients {
     open: Option<OpenLoop>,
     /// Whether requests are calls of a remote file system instead of HTTP.
     calls: bool,
-    /// Whether the server closes connections instead of the clients, so that each request has its own connection.
+    /// Whether the server closes each connection after its first response, so that each request has its own connection.
     server_closes: bool,
+    /// Whether clients say which request is the last of a script.
+    announce_last: bool,
     /// Changes of the requested files.
     changes: Changes,
     pub(super) log: Option<LogFacts>,
@@ -132,6 +136,7 @@ impl Clients {
             demand,
             latency: Span::from_us(experiment.clients.latency_us),
             throttle: workloads[0].throttle(),
+            tick: Span::from_us(experiment.clients.tick_us),
             log: LogFacts::of(&workloads, experiment.application.closes()),
             all_started,
             workloads,
@@ -141,6 +146,7 @@ impl Clients {
             open,
             calls: experiment.application == ApplicationConfig::RemoteFiles,
             server_closes: experiment.application.closes(),
+            announce_last: experiment.clients.announce_last,
             changes: Changes::default(),
         }
     }
@@ -280,6 +286,7 @@ impl Clients {
         );
         client.outstanding.clear();
         client.ended = false;
+        client.server_closes = self.server_closes;
         let (conn, from) = loop {
             let flow = Flow {
                 local: client.next_endpoint(),
@@ -309,13 +316,13 @@ impl Clients {
                 Event::Connected => self.proceed_later(now, number),
                 Event::Readable => self.readable(now, number)?,
                 Event::Closed(reason) => self.closed(now, number, reason)?,
-                Event::PeerClosed if self.server_closes => {
+                Event::PeerClosed if self.stack.state(conn) == State::CloseWait => {
                     self.clients[number as usize].ended = true;
                     self.finish(now, number, conn)?;
                 }
-                Event::PeerClosed => self.stack.close(conn),
                 Event::Acceptable(_)
                 | Event::Acknowledged(_)
+                | Event::PeerClosed
                 | Event::Urgent
                 | Event::TransmitTimes => {}
             }
@@ -336,15 +343,28 @@ impl Clients {
         self.wakeups.push(until, number);
     }
 
+    /// Returns when a client that has begun to receive so many bytes at `now` goes on, for the limit of its rate: at the last tick of its
+    /// clock before they have taken their time. The ticks of clients are spread over the time between two, because the processes of a
+    /// machine that wake at the same tick run one after another.
+    fn pause_end(&self, now: Time, number: u32) -> impl Fn(&Throttle, u64) -> Time + use<> {
+        let tick = self.tick;
+        let shift = tick.as_ps() / self.clients.len() as u64 * u64::from(number);
+        move |throttle, bytes| {
+            let over = now + Span::from_ns(throttle.time_ns(bytes));
+            if tick == Span::ZERO {
+                return over;
+            }
+            let since_tick = (over.as_ps() + tick.as_ps() - shift) % tick.as_ps();
+            Time::from_ps(over.as_ps().saturating_sub(since_tick)).max(now)
+        }
+    }
+
     /// Sends the connection's next request, or waits until it may be sent. Closes the connection if no request is left.
     fn proceed(&mut self, now: Time, number: u32) {
         let client = &mut self.clients[number as usize];
         let Some(conn) = client.conn else { return };
         if client.has_asked_all() {
-            if !self.server_closes {
-                self.stack.close(conn);
-            }
-            return;
+            return self.stack.close(conn);
         }
         client.due = client.next_due();
         let sent = client.due.max(client.not_before);
@@ -357,14 +377,17 @@ impl Clients {
 
     /// Sends the next request and the requests pipelined with it.
     fn send_requests(&mut self, now: Time, number: u32) {
+        let pause_end = self.pause_end(now, number);
         let client = &mut self.clients[number as usize];
         let Some(conn) = client.conn else { return };
         loop {
-            let spec = client.script[client.next];
+            let mut spec = client.script[client.next];
             if let (1.., Some(arrived)) = (client.next, &mut self.measured.arrived) {
                 arrived.went_on();
             }
             client.next += 1;
+            spec.last |= self.announce_last && client.has_asked_all();
+            client.server_closes |= spec.last;
             let (request, upload) = request(&spec, self.calls);
             client.outstanding.push_back(Outstanding {
                 due: client.due,
@@ -376,7 +399,7 @@ impl Clients {
             });
             if let Some(throttle) = self.throttle {
                 client.not_before = match throttle.read_bytes {
-                    0 => now + Span::from_ns(throttle.time_ns(spec.bytes)),
+                    0 => pause_end(&throttle, spec.bytes),
                     _ => client.not_before.max(now),
                 };
             }
@@ -388,7 +411,7 @@ impl Clients {
                 );
             }
             let next = client.script.get(client.next);
-            if self.server_closes || !next.is_some_and(|next| next.pipelined) {
+            if client.server_closes || !next.is_some_and(|next| next.pipelined) {
                 return;
             }
         }
@@ -409,6 +432,7 @@ impl Clients {
         };
         let paced = self.throttle.filter(|throttle| throttle.read_bytes > 0);
         let most = paced.map_or(usize::MAX, |throttle| throttle.read_bytes as usize);
+        let pause_end = self.pause_end(now, number);
         let mut done = false;
         loop {
             let client = &mut self.clients[number as usize];
@@ -424,7 +448,7 @@ impl Clients {
             };
             self.stack.consume(conn, data.len as usize);
             if let Some(throttle) = paced {
-                client.not_before = now + Span::from_ns(throttle.time_ns(data.len.into()));
+                client.not_before = pause_end(&throttle, data.len.into());
             }
             done |= client.take(now, data, &self.changes, &mut self.measured)?;
         }
@@ -432,7 +456,7 @@ impl Clients {
         if client.ended {
             return self.finish(now, number, conn);
         }
-        if done && !self.server_closes && client.outstanding.is_empty() {
+        if done && !client.server_closes && client.outstanding.is_empty() {
             client.answered(now + self.latency, self.demand);
             self.proceed_later(now, number);
         }
@@ -452,7 +476,7 @@ impl Clients {
 
     fn closed(&mut self, now: Time, number: u32, reason: CloseReason) -> Result<(), Violation> {
         let client = &mut self.clients[number as usize];
-        let all_asked = self.server_closes || client.has_asked_all();
+        let all_asked = client.server_closes || client.has_asked_all();
         let finished = client.outstanding.is_empty() && all_asked;
         let lost = client.unanswered();
         client.conn = None;
