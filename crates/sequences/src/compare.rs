@@ -83,7 +83,7 @@ pub const DOCUMENTED: &[Documented] = &[
             let is_lost = pieces(&found.here) < pieces(&found.kernel);
             let at_end = found.call == "end" && is_over && is_lost;
             let counts = outcome(&found.kernel).parse::<usize>().is_ok();
-            let is_reset = counts && outcome(&found.here) == "ECONNRESET";
+            let is_reset = counts && ["ECONNRESET", "0"].contains(&&*outcome(&found.here));
             let by_receive = RECEIVES.contains(&&*found.call) && found.is_after_end && is_reset;
             found.way == Way::Moves && (at_end || by_receive)
         },

@@ -115,9 +115,24 @@ fn set_nonblocking(fd: c_int, socket: &Description, on: bool) {
 /// Commands of fcntl(2) that the libc crate does not have for each C library.
 const F_SETSIG: c_int = 10;
 const F_SETOWN_EX: c_int = 15;
+const F_GETOWN_EX: c_int = 16;
+/// The owner is a process group.
+const F_OWNER_PGRP: c_int = 2;
 /// Requests of ioctl(2) that set the receiver of signals.
 const FIOSETOWN: c_ulong = 0x8901;
 const SIOCSPGRP: c_ulong = 0x8902;
+
+/// Carries out F_GETOWN as the C library does: its own result for a process group, the negative number, looks like an error.
+fn owner(fd: c_int) -> c_int {
+    let mut owner: [c_int; 2] = [0; 2];
+    // SAFETY: the array has the layout of `f_owner_ex`: a kind and a number.
+    let result = unsafe { call!(SYS_fcntl, fd, F_GETOWN_EX, owner.as_mut_ptr()) as c_int };
+    match (result, owner) {
+        (..0, _) => result,
+        (_, [F_OWNER_PGRP, group]) => -group,
+        (_, [_, process]) => process,
+    }
+}
 
 /// fcntl(2). Every kind of argument is passed in one register.
 #[unsafe(no_mangle)]
@@ -129,6 +144,9 @@ pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_
     };
     if asks_for_signals && !sockets::leave_for_signals(fd) {
         return give!(Err(libc::EOPNOTSUPP));
+    }
+    if command == libc::F_GETOWN {
+        return owner(fd);
     }
     // SAFETY: the kernel checks everything itself.
     let result = unsafe { call!(SYS_fcntl, fd, command, argument) as c_int };
