@@ -276,6 +276,47 @@ def tries(address):
 
 
 @scenario
+def connected_to_any_address(c, p):
+    family = c.family
+    any_address = "::" if family == socket.AF_INET6 else "0.0.0.0"
+    server = socket.create_server((any_address, 0), family=family)
+    results = []
+    for waits in (True, False):
+        with socket.socket(family) as c:
+            c.setblocking(waits)
+            outcome(c.connect, (any_address, server.getsockname()[1]))
+            polled(c.fileno(), select.POLLOUT)
+            c.setblocking(True)
+            other = server.accept()[0]
+            for text in (b"one", b"two"):
+                c.sendall(text)
+                results.append(other.recv(3).decode())
+            results += [c.getpeername()[0], other.getsockname()[0]]
+            other.close()
+    return results
+
+
+# Numbers of system calls on x86-64.
+NUMBERS = {"read": 0, "write": 1, "poll": 7, "ioctl": 16, "connect": 42, "sendto": 44, "recvfrom": 45, "shutdown": 48, "getsockopt": 55}
+
+
+@scenario
+def calls_by_number(c, p):
+    if os.uname().machine != "x86_64":
+        return "other numbers"
+    number = lambda name, *arguments: c_call("syscall", ctypes.c_long(NUMBERS[name]), *(ctypes.c_long(it) if isinstance(it, int) else it for it in arguments))
+    fd, buffer, value, size = c.fileno(), ctypes.create_string_buffer(16), ctypes.c_int(-1), ctypes.c_int(4)
+    p.send("abcdef")
+    until(lambda: unread(c, 6))
+    results = [number("ioctl", fd, termios.FIONREAD, ctypes.byref(value)), value.value]
+    results += [number("read", fd, buffer, 2), number("recvfrom", fd, buffer, 16, 0, 0, 0), buffer.raw[:4].decode()]
+    results += [number("write", fd, b"12", 2), number("sendto", fd, b"3456", 4, 0, 0, 0), p.recv(6)]
+    results += [number("poll", ctypes.byref((ctypes.c_short * 4)(fd, 0, 4, 0)), 1, 0), number("connect", fd, 0, 0)]
+    results += [number("getsockopt", fd, SOL, socket.SO_ERROR, ctypes.byref(value), ctypes.byref(size)), value.value]
+    return results + [number("shutdown", fd, socket.SHUT_WR), p.drain()]
+
+
+@scenario
 def connected_again(c, p):
     return tries(c.getsockname()[0])
 

@@ -9,6 +9,7 @@ use crate::sys::{Errno, call, errno_of, outcome};
 use crate::{address, pointers, table};
 use baton_sockets::Readiness;
 use libc::{c_int, sockaddr, socklen_t};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// connect(2): the kernel opens every connection. If connections begin in the kernel, this library then lets it move.
 #[unsafe(no_mangle)]
@@ -61,7 +62,7 @@ pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t)
     let is_opening = matches!(connected, Err(libc::EINPROGRESS | libc::EINTR));
     if session::begins_in_kernel() && (is_opening || connected.is_ok()) {
         // SAFETY: valid by the manual page.
-        let to = unsafe { address::read(to.cast(), len) };
+        let to = unsafe { address::read(to.cast(), len) }.map(|to| reached(fd, to));
         // SAFETY: this only asks for flags.
         let flags = unsafe { call!(SYS_fcntl, fd, libc::F_GETFL) as c_int };
         let origin = match to.filter(|_| is_opening) {
@@ -71,6 +72,18 @@ pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t)
         handoff::begin(fd, flags & libc::O_NONBLOCK != 0, origin);
     }
     give!(connected)
+}
+
+/// Returns the address that a connection to `to` reaches: the kernel connects a socket to itself if the address is unspecified.
+fn reached(fd: c_int, mut to: SocketAddr) -> SocketAddr {
+    match to.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => {
+            to.set_ip(address::local(fd).map_or(to.ip(), |local| local.ip()));
+        }
+        IpAddr::V6(ip) if ip.is_unspecified() => to.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    to
 }
 
 /// Returns the error of connect(2) on a socket that has a connection.
