@@ -42,6 +42,8 @@ struct Surroundings {
 static SURROUNDINGS: OnceLock<Surroundings> = OnceLock::new();
 /// Minimum number of a link's buffers in a process with a small address space: 2 MiB.
 const LEAST_BUFFERS: u64 = 128;
+/// Maximum time for which a cork holds data back, as in Linux (tcp(7)), microseconds.
+const LONGEST_CORK_US: u32 = 200_000;
 /// Time between two attempts to attach.
 pub const PAUSE: Duration = Duration::from_millis(250);
 
@@ -150,6 +152,7 @@ impl Surroundings {
 /// Returns the parameters of the link. If the address space is limited, buffers get only a part of it.
 fn config() -> DriverConfig {
     let mut config = DriverConfig::default();
+    config.os.cork_timer_us = LONGEST_CORK_US;
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,

@@ -1,7 +1,6 @@
 //! Tables of host cycles and NIC instructions.
 
 use super::number;
-use super::steadiness::label;
 use baton_kernel::LAYERS;
 use baton_report::{Column, Table, grouped, percent, width};
 use baton_sim::results::{Cycles, PerPacket, Results, TaskResults};
@@ -49,10 +48,11 @@ pub(super) fn by_cause(result: &Results) -> String {
     table.render()
 }
 
-/// A run, and the share of each layer in all its cycles, per cent. All runs have the same layers in the same order.
-type Shares<'a> = (String, Vec<(&'a str, f64)>);
+/// A configuration, and the mean share of each layer in all cycles of its runs, per cent. All runs have the same layers in the same order.
+type Shares<'a> = (&'a str, Vec<(&'a str, f64)>);
 
-/// Renders the shares of host cycles by layer. `elsewhere` names the place of layers that do not fit into the table.
+/// Renders the shares of host cycles by layer, for each configuration with all its seeds. `elsewhere` names the place of layers that do not
+/// fit into the table.
 pub(super) fn by_layer(results: &[Results], elsewhere: &str) -> String {
     let shares = |result| {
         let mut cycles: Vec<(&str, u64)> = (layers(result).into_iter())
@@ -61,10 +61,19 @@ pub(super) fn by_layer(results: &[Results], elsewhere: &str) -> String {
         cycles.push(("idle", result.host.idle_cycles));
         let all = cycles.iter().map(|(_, cycles)| cycles).sum();
         let share = |(name, cycles)| (name, share_percent(cycles, all));
-        let shares = cycles.into_iter().map(share).collect();
-        (label(result, results), shares)
+        cycles.into_iter().map(share).collect()
     };
-    shares_table(&results.iter().map(shares).collect::<Vec<_>>(), elsewhere)
+    let mut runs: Vec<Shares<'_>> = Vec::new();
+    for same in results.chunk_by(|one, other| one.experiment.name == other.experiment.name) {
+        let each: Vec<Vec<(&str, f64)>> = same.iter().map(shares).collect();
+        let mean = |layer: usize| {
+            let sum: f64 = each.iter().map(|shares| shares[layer].1).sum();
+            (each[0][layer].0, sum / each.len() as f64)
+        };
+        let name = &same[0].experiment.name;
+        runs.push((name, (0..each[0].len()).map(mean).collect()));
+    }
+    shares_table(&runs, elsewhere)
 }
 
 /// Maximum number of runs with a column each.
@@ -77,7 +86,7 @@ fn shares_table(runs: &[Shares<'_>], elsewhere: &str) -> String {
     let layers = runs.first().map_or(&[][..], |(_, shares)| shares);
     let names = runs.iter().map(|(run, _)| run.chars().count() + 3);
     if runs.len() <= SIDE_BY_SIDE && LAYER_WIDTH + names.sum::<usize>() <= width() {
-        let heads: Vec<&str> = runs.iter().map(|(run, _)| &**run).collect();
+        let heads: Vec<&str> = runs.iter().map(|(run, _)| *run).collect();
         let mut table = Table::of("host cycles", &heads);
         for (index, (layer, _)) in layers.iter().enumerate() {
             let share =
@@ -104,7 +113,7 @@ fn shares_table(runs: &[Shares<'_>], elsewhere: &str) -> String {
     let mut table = Table::new(columns).elsewhere(elsewhere);
     for (run, shares) in runs {
         let shares = shares.iter().map(|(_, share)| percent(*share));
-        table.row(std::iter::once(run.clone()).chain(shares).collect());
+        table.row(std::iter::once((*run).to_owned()).chain(shares).collect());
     }
     table.without_empty("0 %").render()
 }
@@ -162,7 +171,7 @@ mod tests {
 
     #[test]
     fn each_run_has_a_column() {
-        let run = |name: &str, share| (name.to_owned(), vec![("tcp", share)]);
+        let run = |name, share| (name, vec![("tcp", share)]);
         let text = shares_table(&[run("a", 12.0), run("b", 40.0)], "");
         let last = text.lines().last().unwrap_or_default();
         assert!(last.contains("12 %") && last.contains("40 %"), "{text}");
@@ -171,7 +180,7 @@ mod tests {
     #[test]
     fn many_runs_have_a_row_each() {
         let shares = vec![("tcp", 12.0), ("handoff", 0.0), ("idle", 88.0)];
-        let text = shares_table(&vec![("variant".to_owned(), shares); 500], "");
+        let text = shares_table(&vec![("variant", shares); 500], "");
         assert_eq!(text.lines().count(), 502);
         assert!(!text.contains("handoff"), "{text}");
     }

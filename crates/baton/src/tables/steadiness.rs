@@ -79,7 +79,7 @@ fn is_saturated(result: &Results) -> bool {
 }
 
 /// Returns the name of a run, with its seed if another run has the same name.
-pub(super) fn label(run: &Results, all: &[Results]) -> String {
+fn label(run: &Results, all: &[Results]) -> String {
     let name = &run.experiment.name;
     let namesakes = all.iter().filter(|other| other.experiment.name == *name);
     match namesakes.count() {
