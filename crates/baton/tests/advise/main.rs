@@ -17,8 +17,11 @@ const PUBLIC: [&str; 4] = [
     "worldcup98_day6_sample200k.csv.xz",
 ];
 
+/// A name, and a function of a number.
+type Named<T> = (&'static str, fn(u32) -> T);
+
 /// Sizes of the nth response, bytes.
-const SIZES: [(&str, fn(u32) -> u64); 6] = [
+const SIZES: [Named<u64>; 6] = [
     ("of 1 KB", |_| 1000),
     ("of 64 KB", |_| 64_000),
     ("with a Pareto tail of index 1.2", |n| {
@@ -36,7 +39,7 @@ const SIZES: [(&str, fn(u32) -> u64); 6] = [
 ];
 
 /// Seconds at which the nth request comes.
-const TIMES: [(&str, fn(u32) -> u32); 4] = [
+const TIMES: [Named<u32>; 4] = [
     ("steadily", |n| n / 2),
     ("in bursts", |n| n / 400 * 600 + n % 400 / 200),
     ("rarely", |n| n * 20),
