@@ -12,7 +12,7 @@ mod workload;
 
 pub use application::{ApplicationConfig, LiveConfig, PagesConfig};
 pub use host::{HostConfig, HostInstructions, HostScale};
-pub use nic::{DmaConfig, NicConfig, NicInstructions, NicScale};
+pub use nic::{DmaConfig, LookupConfig, NicConfig, NicInstructions, NicScale};
 pub use nics::{NicKind, NicsConfig};
 pub use offload::{
     EstablishedBy, LinkConfig, OffloadAdapterConfig, OffloadConfig, OffloadHostConfig, Piece,

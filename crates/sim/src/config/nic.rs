@@ -21,6 +21,18 @@ pub struct NicConfig {
     pub scale: NicScale,
     /// Instructions per task.
     pub instructions: NicInstructions,
+    /// The hash table in which the firmware looks up the connection of a received packet.
+    pub lookup: LookupConfig,
+}
+
+/// A hash table whose chains the firmware searches, in addition to what every lookup takes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LookupConfig {
+    /// Chains. 0: a lookup takes the same, however many connections the NIC has.
+    pub buckets: u32,
+    /// Instructions to compare a packet with a connection of its chain, scaled as those of a lookup.
+    pub compare_instructions: u32,
 }
 
 /// Multipliers of instruction counts by group, per cent.
@@ -179,6 +191,7 @@ impl Default for NicConfig {
             dma: DmaConfig::default(),
             scale: NicScale::default(),
             instructions: NicInstructions::default(),
+            lookup: LookupConfig::default(),
         }
     }
 }

@@ -184,7 +184,13 @@ impl baton_kernel::Meter for HostMeter {
 pub(super) struct NicMeter {
     enabled: bool,
     instructions: [u32; TASKS.len()],
+    /// Chains of the lookup table, and instructions per connection compared.
+    chains: (u32, u32),
+    /// What is left of compared connections when whole ones have been charged, in parts of a connection as small as there are chains.
+    compared: u64,
     spent: u64,
+    /// Instructions by task.
+    pub(super) by_task: [u64; TASKS.len()],
     pub(super) counts: [u64; TASKS.len()],
 }
 
@@ -194,7 +200,13 @@ impl NicMeter {
         Self {
             enabled,
             instructions,
+            chains: (
+                config.lookup.buckets,
+                config.lookup.compare_instructions * config.scale.host / 100,
+            ),
+            compared: 0,
             spent: 0,
+            by_task: [0; TASKS.len()],
             counts: [0; TASKS.len()],
         }
     }
@@ -204,31 +216,85 @@ impl NicMeter {
         std::mem::take(&mut self.spent)
     }
 
-    /// Returns the instructions of one such task.
-    pub(super) fn cost(&self, task: Task) -> u64 {
-        u64::from(self.instructions[task as usize])
+    /// Charges the search of a chain. `connections` are in the table, in chains of the same length; half of a chain is searched for one of
+    /// them, and all of it for a packet of the host.
+    pub(super) fn search(&mut self, connections: usize, is_found: bool) {
+        let (buckets, instructions) = self.chains;
+        if buckets == 0 {
+            return;
+        }
+        let halves = if is_found { 1 } else { 2 };
+        self.compared += connections as u64 * halves;
+        let whole = 2 * u64::from(buckets);
+        let cost = self.compared / whole * u64::from(instructions);
+        self.compared %= whole;
+        self.charge(Task::Lookup, cost);
+    }
+
+    #[inline]
+    fn charge(&mut self, task: Task, instructions: u64) {
+        self.by_task[task as usize] += instructions;
+        if self.enabled {
+            self.spent += instructions;
+        }
     }
 
     /// Resets the counters.
     pub(super) fn restart_counts(&mut self) {
         self.counts = [0; TASKS.len()];
+        self.by_task = [0; TASKS.len()];
     }
 }
 
 impl baton_nic::Meter for NicMeter {
     #[inline]
     fn run(&mut self, task: Task) {
-        self.counts[task as usize] += 1;
-        if self.enabled {
-            self.spent += u64::from(self.instructions[task as usize]);
-        }
+        self.run_many(task, 1);
     }
 
     #[inline]
     fn run_many(&mut self, task: Task, count: u32) {
         self.counts[task as usize] += u64::from(count);
-        if self.enabled {
-            self.spent += u64::from(self.instructions[task as usize]) * u64::from(count);
+        self.charge(
+            task,
+            u64::from(self.instructions[task as usize]) * u64::from(count),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::LookupConfig;
+    use baton_nic::Meter as _;
+
+    #[test]
+    fn a_search_costs_what_its_chain_is_long() {
+        let config = NicConfig {
+            lookup: LookupConfig {
+                buckets: 4,
+                compare_instructions: 10,
+            },
+            ..NicConfig::default()
+        };
+        let mut meter = NicMeter::new(&config, true);
+        meter.search(8, false);
+        assert_eq!(meter.take_spent(), 20, "all of a chain of two");
+        meter.search(8, true);
+        assert_eq!(meter.take_spent(), 10, "half of it");
+        for _ in 0..8 {
+            meter.search(1, true);
         }
+        assert_eq!(meter.take_spent(), 10, "an eighth of a connection each");
+        meter.run(Task::Lookup);
+        let lookup = u64::from(config.instructions_of(Task::Lookup));
+        assert_eq!(meter.by_task[Task::Lookup as usize], 40 + lookup);
+    }
+
+    #[test]
+    fn without_chains_a_search_costs_nothing() {
+        let mut meter = NicMeter::new(&NicConfig::default(), true);
+        meter.search(1_000, false);
+        assert_eq!(meter.take_spent(), 0);
     }
 }

@@ -83,7 +83,7 @@ impl NicProcessor {
             let count = |nic: &Self| nic.meter.counts[task as usize];
             let results = TaskResults {
                 count: sum(&count),
-                instructions: sum(&|nic| count(nic) * nic.meter.cost(task)),
+                instructions: sum(&|nic| nic.meter.by_task[task as usize]),
             };
             (snake_case(task), results)
         };

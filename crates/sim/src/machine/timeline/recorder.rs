@@ -72,7 +72,7 @@ impl Recorder {
         self.host.layers = Default::default();
         self.host.interrupts_before = 0;
         for nic in &mut self.nics {
-            nic.counts = Default::default();
+            nic.done = Default::default();
         }
     }
 

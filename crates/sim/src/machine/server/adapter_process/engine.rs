@@ -102,7 +102,9 @@ impl Lower for Running<'_> {
     }
 
     fn look_up(&mut self, now: Time, adapter: &Adapter<LinkData>, (_, packet): &Received) -> Owner {
-        match self.host_of(now, adapter, packet) {
+        let host = self.host_of(now, adapter, packet);
+        self.search(host);
+        match host {
             Some(_) => Owner::Host,
             None => Owner::Adapter,
         }
@@ -192,10 +194,21 @@ impl Running<'_> {
 
     /// Looks up the owner of a packet that has not been sorted, and passes the packet to it.
     fn sort_out(&mut self, now: Time, adapter: &mut Adapter<LinkData>, received: Received) {
+        let (since, packet) = received;
+        let host = self.host_of(now, adapter, &packet);
         if adapter.passes_packets() {
             self.nic.meter.run(Task::Lookup);
+            self.search(host);
         }
-        self.take_in(now, adapter, received);
+        self.hand_on(now, adapter, since, packet, host);
+    }
+
+    /// Charges the search for the connection of a packet, which belongs to `host` or is one of the adapter's TCP. Connections in TIME-WAIT
+    /// are in the table, too.
+    fn search(&mut self, host: Option<PacketSocket>) {
+        let stack = &self.tcp.stack;
+        let connections = stack.len() + stack.time_wait_len();
+        self.nic.meter.search(connections, host.is_none());
     }
 
     /// Passes a packet to the host, or to TCP if `host` is `None`.

@@ -24,8 +24,8 @@ pub(super) struct HostTracks {
 /// The tracks of a NIC.
 pub(super) struct NicTracks {
     processor: Track,
-    /// Counts after the last piece of work.
-    pub(super) counts: [u64; TASKS.len()],
+    /// Counts and instructions of tasks after the last piece of work.
+    pub(super) done: ([u64; TASKS.len()], [u64; TASKS.len()]),
     queues: Counters,
     pub(super) drops: Counters,
 }
@@ -76,14 +76,18 @@ impl Recorder {
         waiting: &QueueLengths,
     ) {
         let tracks = &mut self.nics[usize::from(nic)];
-        let before = std::mem::replace(&mut tracks.counts, meter.counts);
+        let before = std::mem::replace(&mut tracks.done, (meter.counts, meter.by_task));
         let Some(opened) = self.window.opened(now) else {
             return;
         };
         let (to, tracks) = (&mut self.writer, &mut self.nics[usize::from(nic)]);
         let spent = |task: Task| {
-            let count = tracks.counts[task as usize] - before[task as usize];
-            (count, count * meter.cost(task))
+            let index = task as usize;
+            let (counts, instructions) = tracks.done;
+            (
+                counts[index] - before.0[index],
+                instructions[index] - before.1[index],
+            )
         };
         let parts = TASKS.map(spent);
         let mut parts_of = Parts::new((now, until), parts.iter().map(|(_, cost)| *cost));
@@ -128,7 +132,7 @@ impl NicTracks {
         let process = to.process(name);
         Self {
             processor: to.thread(process, "processor"),
-            counts: Default::default(),
+            done: Default::default(),
             queues: Counters::new(process, Grain::Work),
             drops: Counters::new(process, Grain::Sample),
         }
