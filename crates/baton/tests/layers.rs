@@ -43,16 +43,18 @@ const LAYERS: [(&str, &[&str]); 32] = [
     ("report", &["named", "stats"]),
     // These crates need Linux.
     ("iolib", &["bus", "named", "wire"]),
-    (
-        "cluster",
-        &["bus", "iolib", "nic", "tcp", "testkit", "wire"],
-    ),
     ("sockets", &["bus", "host", "iolib", "tcp", "wire"]),
     (
         "live",
         &[
             "apps", "bus", "host", "inet", "iolib", "named", "nic", "sockets", "tcp", "timeline",
             "wire",
+        ],
+    ),
+    (
+        "cluster",
+        &[
+            "apps", "bus", "host", "inet", "iolib", "live", "nic", "tcp", "testkit", "wire",
         ],
     ),
     (

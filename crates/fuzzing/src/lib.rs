@@ -10,6 +10,7 @@
 //! | TCP connections whose peers and owner do anything | [`segments`], `src/conversation/` |
 //! | states of connections, intact and damaged | [`portable()`] |
 //! | applications and adapters that break the rules | [`application()`], [`hostile_adapter()`], [`descriptors()`] |
+//! | connections that move, over links and networks with faults | [`cluster()`] |
 //! | links that others write to | [`shared_memory()`], [`stream()`] |
 //! | messages of the broker, questions about a running engine | [`broker()`], [`control()`] |
 //! | files of users: logs, captures, experiments | [`access_log()`], [`capture()`], [`experiment()`] |
@@ -18,6 +19,7 @@ mod access_log;
 mod application;
 mod broker;
 mod capture;
+mod cluster;
 mod control;
 mod conversation;
 mod descriptors;
@@ -33,6 +35,7 @@ pub use access_log::access_log;
 pub use application::application;
 pub use broker::broker;
 pub use capture::capture;
+pub use cluster::cluster;
 pub use control::control;
 pub use conversation::segments;
 pub use descriptors::descriptors;
@@ -59,6 +62,7 @@ pub const TARGETS: &[Target] = &[
     ("descriptors", descriptors),
     ("access_log", access_log),
     ("capture", capture),
+    ("cluster", cluster),
     ("experiment", experiment),
     ("hostile_adapter", hostile_adapter),
     ("shared_memory", shared_memory),

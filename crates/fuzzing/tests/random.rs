@@ -10,7 +10,8 @@ const MOST_BYTES: u64 = 16_000;
 
 #[test]
 fn random_inputs_pass() {
-    for (name, target) in TARGETS {
+    // `crates/host/tests/cluster.rs` runs clusters for many seeds.
+    for (name, target) in TARGETS.iter().filter(|(name, _)| *name != "cluster") {
         println!("{name}");
         for_each_seed(INPUTS, |seed| {
             let mut random = Random::new(seed);

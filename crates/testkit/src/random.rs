@@ -1,19 +1,36 @@
 //! Random numbers from a seed.
 
-/// The source of all randomness in a run (SplitMix64).
+/// The source of all randomness in a run (SplitMix64). The first numbers may be chosen, by a fuzzer for instance.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random {
+    state: u64,
+    chosen: std::vec::IntoIter<u8>,
+}
 
 impl Random {
     /// Creates the sequence of this seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        Self {
+            state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            chosen: Vec::new().into_iter(),
+        }
+    }
+
+    /// Creates the sequence that begins with these numbers, of two bytes each.
+    pub fn beginning_with(chosen: &[u8]) -> Self {
+        Self {
+            chosen: chosen.to_vec().into_iter(),
+            ..Self::new(0)
+        }
     }
 
     /// Returns the next random number.
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        if let (Some(low), Some(high)) = (self.chosen.next(), self.chosen.next()) {
+            return u16::from_le_bytes([low, high]).into();
+        }
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ z >> 31
     }

@@ -7,7 +7,6 @@ mod caching;
 mod closing;
 mod control;
 mod fast_open;
-mod joint;
 mod losing;
 mod receiving;
 mod script;

@@ -1,19 +1,20 @@
-//! Checks that the host gets the timestamps that it requests.
+//! Checks that the host gets the times that it requests of an adapter.
 
-use super::machine::EPOCH_NS;
-use baton_bus::descriptor::Times;
+use super::adapter::EPOCH_NS;
+use baton_bus::descriptor::Times as Requested;
 use baton_host::SocketId;
 use baton_host::adapter::{OsLayer, SendTimes};
 use baton_testkit::Random;
-use baton_wire::{Stages, Symbolic, Time};
+use baton_wire::{Stages, Time};
+use bytes::Bytes;
 use std::collections::VecDeque;
 
 /// Timestamps of one connection.
 #[derive(Debug)]
-pub struct Timed {
+pub struct Times {
     since_ns: u64,
     /// Number of bytes that were written before timestamps were requested.
-    first: u64,
+    first: usize,
     /// Bytes whose timestamps were requested, by stage, and the times at which they were written.
     asked: [VecDeque<(u32, u64)>; 3],
     stages: Stages,
@@ -23,15 +24,15 @@ fn ns(now: Time) -> u64 {
     EPOCH_NS + now.as_ps() / 1000
 }
 
-impl Timed {
+impl Times {
     /// Requests timestamps of an open connection; returns `None` if there is currently no space for the request.
     pub fn begin(
         now: Time,
-        os: &mut OsLayer<Symbolic>,
+        os: &mut OsLayer<Bytes>,
         socket: SocketId,
-        written: u64,
+        written: usize,
     ) -> Option<Self> {
-        let times = Times::RECEIVED | Times::FROM_NEXT;
+        let times = Requested::RECEIVED | Requested::FROM_NEXT;
         os.set_times(now, socket, times).ok()?;
         Some(Self {
             since_ns: ns(now),
@@ -42,7 +43,7 @@ impl Timed {
     }
 
     /// Draws the stages whose timestamps the next send requests.
-    pub fn ask(&mut self, os: &mut OsLayer<Symbolic>, socket: SocketId, random: &mut Random) {
+    pub fn ask(&mut self, os: &mut OsLayer<Bytes>, socket: SocketId, random: &mut Random) {
         self.stages = Stages::from_bits_truncate(random.below(8) as u8);
         let asked = SendTimes {
             stages: self.stages,
@@ -56,9 +57,9 @@ impl Timed {
     pub fn wrote(
         &mut self,
         now: Time,
-        os: &mut OsLayer<Symbolic>,
+        os: &mut OsLayer<Bytes>,
         socket: SocketId,
-        (written, taken): (u64, usize),
+        (written, taken): (usize, usize),
     ) {
         os.ask_times(socket, SendTimes::default());
         for stage in baton_wire::Stage::ALL {
@@ -70,7 +71,7 @@ impl Timed {
     }
 
     /// Checks that reported times were requested, are in order and not before the writes, and that arrival times are plausible.
-    pub fn check(&mut self, now: Time, os: &mut OsLayer<Symbolic>, socket: SocketId) {
+    pub fn check(&mut self, now: Time, os: &mut OsLayer<Bytes>, socket: SocketId) {
         while let Some(time) = os.poll_transmit_time(socket) {
             let asked = self.asked[time.stage as usize].pop_front();
             let (byte, at_ns) = asked.expect("the timestamp was requested");
