@@ -1,10 +1,7 @@
 //! A network that loses, delays, reorders and duplicates.
 
-use baton_wire::impairment::{Impairer, Impairment, Share};
+use baton_wire::impairment::{Impairer, Impairment};
 use baton_wire::{Span, Time};
-
-/// Delay of a frame that nothing delays further.
-const LEAST_DELAY: Span = Span::from_us(5);
 
 /// One direction of the network, with the frames in flight.
 #[derive(Clone, Debug)]
@@ -12,22 +9,16 @@ pub struct Network<F> {
     /// Frames with their arrival times.
     pub frames: Vec<(Time, F)>,
     impairer: Impairer,
+    delay: Span,
 }
 
 impl<F: Clone> Network<F> {
-    /// Creates a network that loses and duplicates these percentages of frames, and adds up to `most_delay` to 5 µs for each frame, so that
-    /// frames overtake each other.
-    pub fn new(loss_percent: u64, duplicate_percent: u64, most_delay: Span, seed: u64) -> Self {
-        let share = |percent: u64| Share::from_probability(percent as f64 / 100.0);
-        let impairment = Impairment {
-            loss: share(loss_percent),
-            duplicate: share(duplicate_percent),
-            jitter: most_delay,
-            ..Impairment::default()
-        };
+    /// Creates a network on which each frame takes `delay`, and more where it is impaired.
+    pub fn new(impairment: Impairment, delay: Span, seed: u64) -> Self {
         Self {
             frames: Vec::new(),
             impairer: Impairer::new(impairment, seed),
+            delay,
         }
     }
 
@@ -38,7 +29,7 @@ impl<F: Clone> Network<F> {
         }
         let copies = 1 + usize::from(self.impairer.duplicates());
         for frame in std::iter::repeat_n(frame, copies) {
-            let at = now + LEAST_DELAY + self.impairer.jitter();
+            let at = now + self.delay + self.impairer.jitter();
             self.frames.push((at, frame));
         }
     }

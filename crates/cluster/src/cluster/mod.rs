@@ -27,6 +27,7 @@ use baton_host::process::HostProcess;
 use baton_inet::Host;
 use baton_tcp::ConnId;
 use baton_testkit::{Network, Random};
+use baton_wire::impairment::{Impairment, Share};
 use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
 use conversation::Conversation;
@@ -157,10 +158,17 @@ impl Cluster {
         let layer = SocketLayer::new(1000, Some(selection(&mut random)));
         let lossy = random.percent(60);
         let mut network = || {
-            let mut percent = |most| if lossy { random.below(most) } else { 0 };
-            let (loss, duplicate) = (percent(12), percent(10));
-            let delay = Span::from_us(1 + random.below(400));
-            Network::new(loss, duplicate, delay, random.draw())
+            let mut share = |most| match lossy {
+                true => Share::from_probability(random.below(most) as f64 / 100.0),
+                false => Share::NONE,
+            };
+            let impairment = Impairment {
+                loss: share(12),
+                duplicate: share(10),
+                jitter: Span::from_us(1 + random.below(400)),
+                ..Impairment::default()
+            };
+            Network::new(impairment, Span::from_us(5), random.draw())
         };
         let (to_server, to_peers) = (network(), network());
         let losses = 2 * u32::from(is_whole && random.percent(20));

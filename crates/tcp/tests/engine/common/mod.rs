@@ -10,12 +10,11 @@ use baton_tcp::{
     CloseReason, Config, Congestion, ConnId, EcnMode, Essentials, Event, ListenerId, Portable,
     Segment, Stack, State,
 };
-use baton_testkit::{endpoint, symbolic};
+use baton_testkit::{Network, endpoint, symbolic};
+use baton_wire::impairment::{Impairment, Share};
 use baton_wire::{Endpoint, Flags, Flow, SeqNr, Span, Symbolic, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// Maximum number of segments in a run. Every run that makes progress needs fewer.
 const MOST_SEGMENTS: usize = 100_000;
@@ -53,10 +52,8 @@ pub enum Moves {
 pub struct Scenario {
     pub seed: u64,
     pub moves: Moves,
-    pub loss: f64,
-    pub duplication: f64,
+    pub impairment: Impairment,
     pub delay: Span,
-    pub jitter: Span,
     pub configs: [Config; 2],
     pub totals: [u64; 2],
     /// Whether both ends open actively at about the same time.
@@ -110,25 +107,20 @@ impl Scenario {
             }
         };
         let totals = [total(), total()];
+        let impairment = match clean {
+            true => Impairment::default(),
+            false => Impairment {
+                loss: Share::from_probability(rng.random_range(0.0..0.2)),
+                duplicate: Share::from_probability(rng.random_range(0.0..0.1)),
+                jitter: Span::from_us(rng.random_range(0..30_000)),
+                ..Impairment::default()
+            },
+        };
         Self {
             seed,
             moves,
-            loss: if clean {
-                0.0
-            } else {
-                rng.random_range(0.0..0.2)
-            },
-            duplication: if clean {
-                0.0
-            } else {
-                rng.random_range(0.0..0.1)
-            },
+            impairment,
             delay: Span::from_us(rng.random_range(1..20_000)),
-            jitter: if clean {
-                Span::ZERO
-            } else {
-                Span::from_us(rng.random_range(0..30_000))
-            },
             configs,
             totals,
             simultaneous: rng.random_bool(0.1),
@@ -144,42 +136,6 @@ impl Scenario {
 pub struct Trace {
     pub segments: Vec<(Time, usize, Segment<Symbolic>)>,
     pub ends: Vec<(usize, CloseReason)>,
-}
-
-#[derive(Debug, PartialEq)]
-enum Happening {
-    Arrival {
-        side: usize,
-        segment: Box<Segment<Symbolic>>,
-    },
-    Application {
-        side: usize,
-    },
-}
-
-/// A future event, ordered by time and then by number.
-#[derive(Debug)]
-struct Planned {
-    at: Time,
-    number: u64,
-    what: Happening,
-}
-
-impl PartialEq for Planned {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-impl Eq for Planned {}
-impl PartialOrd for Planned {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Planned {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
 }
 
 /// One end: two stacks, one of which holds the connection, and the application.
@@ -211,10 +167,11 @@ struct Application {
 pub struct World {
     scenario: Scenario,
     now: Time,
-    planned: BinaryHeap<Reverse<Planned>>,
-    number: u64,
     sides: [Side; 2],
-    network: Pcg64Mcg,
+    /// The network to each side.
+    networks: [Network<Segment<Symbolic>>; 2],
+    /// When the application of each side acts next.
+    acts_at: [Time; 2],
     mover: Pcg64Mcg,
     essential_moves: u32,
     /// How often a settling connection came to rest.
@@ -427,13 +384,15 @@ impl World {
     pub fn new(scenario: Scenario) -> Self {
         let sides = [Side::new(&scenario, 0), Side::new(&scenario, 1)];
         let seed = scenario.seed;
+        let network = |side| Network::new(scenario.impairment, scenario.delay, seed << 1 | side);
+        let networks = [0, 1].map(network);
+        let now = Time::ZERO + Span::from_secs(seed % 1000);
         let mut world = Self {
             scenario,
-            now: Time::ZERO + Span::from_secs(seed % 1000),
-            planned: BinaryHeap::new(),
-            number: 0,
+            now,
             sides,
-            network: Pcg64Mcg::seed_from_u64(seed ^ 0x6e65_7477),
+            networks,
+            acts_at: [now + Span::from_us(1); 2],
             mover: Pcg64Mcg::seed_from_u64(seed ^ 0x6d6f_7665),
             essential_moves: 0,
             at_rest: 0,
@@ -461,18 +420,8 @@ impl World {
             assert!(end.conn.is_some(), "a free four-tuple");
         }
         for side in 0..2 {
-            self.plan(Span::from_us(1), Happening::Application { side });
             self.settle(side);
         }
-    }
-
-    fn plan(&mut self, after: Span, what: Happening) {
-        self.number += 1;
-        self.planned.push(Reverse(Planned {
-            at: self.now + after,
-            number: self.number,
-            what,
-        }));
     }
 
     /// Runs until both ends are done; panics if that takes too long.
@@ -511,12 +460,10 @@ impl World {
     }
 
     fn step(&mut self) {
-        let planned = self
-            .planned
-            .peek()
-            .map_or(Time::NEVER, |Reverse(next)| next.at);
         let timer = self.next_timer();
-        self.now = planned.min(timer).max(self.now);
+        let arrivals = self.networks.iter().filter_map(Network::next_arrival);
+        let next = arrivals.chain(self.acts_at).chain([timer]).min();
+        self.now = next.expect("applications act").max(self.now);
         if timer <= self.now {
             for side in 0..2 {
                 for index in 0..2 {
@@ -526,22 +473,19 @@ impl World {
             }
             return;
         }
-        let Some(Reverse(next)) = self.planned.pop() else {
-            panic!("no event or timer is pending")
-        };
-        match next.what {
-            Happening::Arrival { side, segment } => {
-                let holder = self.sides[side].holder;
-                self.sides[side].stacks[holder].handle_segment(self.now, *segment);
-                self.after_event(side);
-            }
-            Happening::Application { side } => {
+        for side in 0..2 {
+            if let Some(segment) = self.networks[side].receive(self.now) {
+                let now = self.now;
+                self.sides[side].stack().handle_segment(now, segment);
+            } else if self.acts_at[side] <= self.now {
                 self.sides[side].act(side);
                 let pause = self.scenario.pause.as_ps();
-                let pause = Span::from_ps(self.sides[side].app.rng.random_range(0..=pause));
-                self.plan(pause, Happening::Application { side });
-                self.after_event(side);
+                let pause = self.sides[side].app.rng.random_range(0..=pause);
+                self.acts_at[side] = self.now + Span::from_ps(pause);
+            } else {
+                continue;
             }
+            return self.after_event(side);
         }
     }
 
@@ -648,18 +592,7 @@ impl World {
     fn send(&mut self, side: usize, segment: Segment<Symbolic>) {
         self.note_sent(side, &segment);
         self.trace.segments.push((self.now, side, segment.clone()));
-        let copies = 1 + u32::from(self.network.random_bool(self.scenario.duplication));
-        for _ in 0..copies {
-            let jitter = Span::from_ps(self.network.random_range(0..=self.scenario.jitter.as_ps()));
-            let lost = self.network.random_bool(self.scenario.loss);
-            if !lost {
-                let what = Happening::Arrival {
-                    side: 1 - side,
-                    segment: Box::new(segment.clone()),
-                };
-                self.plan(self.scenario.delay + jitter, what);
-            }
-        }
+        self.networks[1 - side].send(self.now, segment);
     }
 }
 
