@@ -4,7 +4,7 @@
 
 use baton_inet::{Host, InterfaceConfig};
 use baton_tcp::{CloseReason, Config, ConnId, Event};
-use baton_wire::{Endpoint, Flow, Span, Time};
+use baton_wire::{CaptureWriter, Endpoint, Flow, Span, Time};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -22,6 +22,7 @@ pub struct Link {
     pub loses: Loss,
     /// Frames that each host has sent.
     pub sent: [Vec<Bytes>; 2],
+    pub capture: CaptureWriter<Vec<u8>>,
     pub received: [Vec<u8>; 2],
     pub events: [Vec<(ConnId, Event)>; 2],
 }
@@ -38,6 +39,7 @@ impl Link {
             frames: VecDeque::new(),
             loses: Box::new(|_, _| false),
             sent: [Vec::new(), Vec::new()],
+            capture: CaptureWriter::new(Vec::new(), "link").expect("a vector can be written"),
             received: [Vec::new(), Vec::new()],
             events: [Vec::new(), Vec::new()],
         }
@@ -142,6 +144,8 @@ impl Link {
     /// Puts a frame on the link.
     pub fn put(&mut self, side: usize, frame: Bytes) {
         self.sent[side].push(frame.clone());
+        let written = self.capture.write_frame(self.now, &frame, frame.len());
+        written.expect("a vector can be written");
         if !(self.loses)(side, &frame) {
             self.frames.push_back((self.now + DELAY, 1 - side, frame));
         }

@@ -4,5 +4,6 @@
 mod common;
 
 mod batches;
+mod captures;
 mod formats;
 mod two_hosts;

@@ -7,7 +7,6 @@ mod fast_open;
 mod long_transfer;
 mod memory;
 mod moving;
-mod real_bytes;
 
 #[global_allocator]
 static ALLOCATOR: baton_testkit::Counting = baton_testkit::Counting;

@@ -193,6 +193,7 @@ impl End for Engine {
 
     fn transmit(&mut self, now: Time) -> Option<Vec<u8>> {
         let (_, segment) = self.stack.poll_transmit(now)?;
+        let frame_len = segment.frame_len();
         let packet = Packet {
             src: segment.src,
             dst: segment.dst,
@@ -202,6 +203,8 @@ impl End for Engine {
         let payload: Vec<u8> = segment.payload.concat();
         let mut bytes = Vec::new();
         encode_packet(&packet, &payload, &mut bytes).expect("the engine sends valid segments");
+        // Ethernet's header and checksum.
+        assert_eq!(frame_len, (14 + bytes.len() + 4).max(64));
         Some(bytes)
     }
 
