@@ -54,6 +54,22 @@ pub struct App<P: Inline = Symbolic> {
     next_tag: u32,
 }
 
+impl<P: Payload + Inline> App<P> {
+    /// Moves requests and data to the adapter, and responses and data from there, as far as possible.
+    ///
+    /// # Errors
+    /// The application has violated the protocol.
+    pub fn pump_adapter(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<P>,
+        stack: &mut Stack<P>,
+    ) -> Result<bool, LinkError> {
+        let session = self.session.expect("the application is attached");
+        pump(now, adapter, stack, session, &mut self.adapter_end)
+    }
+}
+
 /// Applications, adapter, network and peer.
 pub struct World<P: Payload + Inline = Symbolic> {
     /// The time.
@@ -400,17 +416,18 @@ impl<P: Payload + Inline> World<P> {
             ..
         } = self;
         let app = &mut apps[app];
-        let Some(session) = app.session else {
+        if app.session.is_none() {
             return Ok(false);
-        };
-        let did = pump(*now, adapter, stack, session, &mut app.adapter_end)?;
+        }
+        let did = app.pump_adapter(*now, adapter, stack)?;
         let mut responses = Vec::new();
         app.link.get(*now, &mut responses)?;
         app.received.extend(decode(&responses));
         Ok(did | !responses.is_empty())
     }
 
-    fn move_segments(&mut self) -> bool {
+    /// Delivers the segments of both stacks, unless they are lost. Returns whether there were any.
+    pub fn move_segments(&mut self) -> bool {
         let mut did = false;
         while let Some((_, segment)) = self.stack.poll_transmit(self.now) {
             did = true;
