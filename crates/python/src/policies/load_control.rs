@@ -41,31 +41,15 @@ impl Governor for LoadControl {
 #[pyclass(frozen, module = "baton")]
 pub struct NicLoad(Load);
 
-#[pymethods]
-impl NicLoad {
+getters! { NicLoad
     /// Simulated time, seconds.
-    #[getter]
-    fn now_s(&self) -> f64 {
-        self.0.now.as_secs_f64()
-    }
+    now_s: f64 = now.as_secs_f64();
     /// Packets of connections on the NIC that are waiting.
-    #[getter]
-    fn qlen(&self) -> u32 {
-        self.0.qlen
-    }
+    qlen: u32 = qlen;
     /// Packets of connections on hosts, in both directions.
-    #[getter]
-    fn host_packets(&self) -> u64 {
-        self.0.host_packets
-    }
+    host_packets: u64 = host_packets;
     /// Events of connections on the NIC.
-    #[getter]
-    fn nic_packets(&self) -> u64 {
-        self.0.nic_packets
-    }
+    nic_packets: u64 = nic_packets;
     /// Seconds for which the NIC's processor has worked, if that is known.
-    #[getter]
-    fn busy_s(&self) -> Option<f64> {
-        self.0.busy.map(|busy| busy.as_secs_f64())
-    }
+    busy_s: Option<f64> = busy.map(|busy| busy.as_secs_f64());
 }

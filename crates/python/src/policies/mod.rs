@@ -2,6 +2,18 @@
 //!
 //! The first exception ends the run. Until then, or if a policy gives no answer, nothing changes.
 
+/// Gives a Python class that wraps a value a getter for each of these parts of the value.
+macro_rules! getters {
+    ($class:ident $($(#[$doc:meta])* $name:ident: $type:ty = $part:ident $(.$rest:ident $(($($arg:tt)*))?)*;)*) => {
+        #[pymethods]
+        impl $class {
+            $($(#[$doc])* #[getter] fn $name(&self) -> $type {
+                self.0.$part $(.$rest $(($($arg)*))?)*
+            })*
+        }
+    };
+}
+
 mod load_control;
 mod replacement;
 mod selection;

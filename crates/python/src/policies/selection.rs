@@ -88,109 +88,50 @@ impl baton_host::Selection for Selection {
 #[pyclass(frozen, module = "baton")]
 pub struct Connection(View);
 
-#[pymethods]
-impl Connection {
+getters! { Connection
     /// Address of this end.
-    #[getter]
-    fn local(&self) -> String {
-        self.0.local.to_string()
-    }
+    local: String = local.to_string();
     /// Address of the other end.
-    #[getter]
-    fn remote(&self) -> String {
-        self.0.remote.to_string()
-    }
+    remote: String = remote.to_string();
     /// Seconds since the connection was established.
-    #[getter]
-    fn age_s(&self) -> f64 {
-        self.0.age.as_secs_f64()
-    }
+    age_s: f64 = age.as_secs_f64();
     /// Send requests made by the application.
-    #[getter]
-    fn requests(&self) -> u32 {
-        self.0.requests
-    }
+    requests: u32 = requests;
     /// Enqueues to the send buffer before this request.
-    #[getter]
-    fn enqueues_before(&self) -> u32 {
-        self.0.enqueues_before
-    }
+    enqueues_before: u32 = enqueues_before;
     /// Enqueues to the send buffer.
-    #[getter]
-    fn enqueues(&self) -> u32 {
-        self.0.enqueues
-    }
+    enqueues: u32 = enqueues;
     /// Bytes enqueued to the send buffer.
-    #[getter]
-    fn bytes_sent(&self) -> u64 {
-        self.0.bytes_sent
-    }
+    bytes_sent: u64 = bytes_sent;
     /// Bytes enqueued and not yet acknowledged.
-    #[getter]
-    fn bytes_in_send_buffer(&self) -> u32 {
-        self.0.bytes_in_send_buffer
-    }
+    bytes_in_send_buffer: u32 = bytes_in_send_buffer;
     /// Times that the application has read data, including this time.
-    #[getter]
-    fn receives(&self) -> u32 {
-        self.0.receives
-    }
+    receives: u32 = receives;
     /// Approximate number of enqueues in the whole life of the connection; known only when a log is replayed.
-    #[getter]
-    fn foreseen_enqueues(&self) -> Option<u32> {
-        self.0.foreseen_enqueues
-    }
+    foreseen_enqueues: Option<u32> = foreseen_enqueues;
     /// Failed attempts to hand off the connection.
-    #[getter]
-    fn failures(&self) -> u32 {
-        self.0.failures
-    }
+    failures: u32 = failures;
     /// Whether the connection was on the NIC before and came back.
-    #[getter]
-    fn was_offloaded(&self) -> bool {
-        self.0.was_offloaded
-    }
+    was_offloaded: bool = was_offloaded;
     /// Connections that are on the NIC or moving to it.
-    #[getter]
-    fn nic_connections(&self) -> u32 {
-        self.0.nic_connections
-    }
+    nic_connections: u32 = nic_connections;
     /// Soft_Limit that the NIC reported last.
-    #[getter]
-    fn nic_soft_limit(&self) -> u32 {
-        self.0.nic_soft_limit
-    }
+    nic_soft_limit: u32 = nic_soft_limit;
 }
 
 /// A summary of a connection whose socket has been closed.
 #[pyclass(frozen, module = "baton")]
 pub struct ClosedConnection(Life);
 
-#[pymethods]
-impl ClosedConnection {
+getters! { ClosedConnection
     /// Address of this end.
-    #[getter]
-    fn local(&self) -> String {
-        self.0.local.to_string()
-    }
+    local: String = local.to_string();
     /// Address of the other end.
-    #[getter]
-    fn remote(&self) -> String {
-        self.0.remote.to_string()
-    }
+    remote: String = remote.to_string();
     /// Send requests made by the application.
-    #[getter]
-    fn requests(&self) -> u32 {
-        self.0.requests
-    }
+    requests: u32 = requests;
     /// Enqueues to the send buffer.
-    #[getter]
-    fn enqueues(&self) -> u32 {
-        self.0.enqueues
-    }
+    enqueues: u32 = enqueues;
     /// Bytes enqueued to the send buffer.
-    #[getter]
-    fn bytes_sent(&self) -> u64 {
-        self.0.bytes_sent
-    }
+    bytes_sent: u64 = bytes_sent;
 }
