@@ -222,8 +222,16 @@ impl Plain {
 }
 
 /// A request that has not been answered.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    socket: u32,
+    kind: Kind,
+    /// Its buffer.
+    address: Option<u64>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waiting {
+enum Kind {
     Plain,
     /// An ACCEPT, with the first socket number that it reserves.
     Accept {
@@ -233,40 +241,12 @@ enum Waiting {
     Close,
     /// SETSOCKOPT of times.
     Times,
-    Send {
-        address: u64,
-    },
-    /// A SEND with inline data.
-    Inline,
-    Receive {
-        address: u64,
-    },
+    /// A SEND with data in its buffer or inline.
+    Send,
+    Receive,
     /// A SEND from the cache, with the bytes of an earlier INSERT.
     Cached,
-    /// Any other request with a buffer.
-    Buffer {
-        address: u64,
-    },
-    Export {
-        address: u64,
-    },
-}
-
-impl Waiting {
-    fn address(self) -> Option<u64> {
-        match self {
-            Self::Plain
-            | Self::Accept { .. }
-            | Self::Close
-            | Self::Times
-            | Self::Inline
-            | Self::Cached => None,
-            Self::Send { address }
-            | Self::Receive { address }
-            | Self::Buffer { address }
-            | Self::Export { address } => Some(address),
-        }
-    }
+    Export,
 }
 
 /// Expected state of an application.
@@ -276,8 +256,8 @@ struct Model {
     app: usize,
     /// Whether the application has violated the rules. Responses to it are then not checked, as long as the adapter keeps the session.
     is_unruly: bool,
-    /// Socket and kind of each unanswered request, by tag.
-    waiting: BTreeMap<u32, (u32, Waiting)>,
+    /// Unanswered requests, by tag.
+    waiting: BTreeMap<u32, Waiting>,
     /// Sockets of SENDs that were answered with `Ok`, by tag.
     sent: BTreeMap<u32, u32>,
     /// Source and number of the bytes that each socket has received.
@@ -494,14 +474,14 @@ impl Play {
         // The source identifies the SEND that the data belongs to.
         let source = (app as u64) << 32 | u64::from(next_tag);
         let link = &mut self.world.apps[app].link;
-        let (action, waiting) = match what {
+        let (action, kind, address) = match what {
             Asked::Plain(plain) => match plain.action() {
-                action @ Action::Close(Close::Both | Close::Abort) => (action, Waiting::Close),
+                action @ Action::Close(Close::Both | Close::Abort) => (action, Kind::Close, None),
                 action @ Action::SetOption {
                     option: SocketOption::Times,
                     ..
-                } => (action, Waiting::Times),
-                action => (action, Waiting::Plain),
+                } => (action, Kind::Times, None),
+                action => (action, Kind::Plain, None),
             },
             Asked::Accept {
                 first,
@@ -510,11 +490,12 @@ impl Play {
             } => {
                 let (first, count) = (u32::from(first) % NUMBERS, u16::from(count % 3) + 1);
                 let timeout_us = one_of(&[0, 500, 5000], timeout);
-                (accept(first, count, timeout_us), Waiting::Accept { first })
+                let action = accept(first, count, timeout_us);
+                (action, Kind::Accept { first }, None)
             }
             Asked::Odd(Odd::Cancel { back }) => {
                 let target = (next_tag - 1).saturating_sub(u32::from(back % 20));
-                (Action::Cancel { target }, Waiting::Plain)
+                (Action::Cancel { target }, Kind::Plain, None)
             }
             Asked::Receive(len) => {
                 let Some(address) = link.reserve() else {
@@ -524,13 +505,18 @@ impl Play {
                 if len > link.buffer_bytes() {
                     self.is_unruly(model);
                 }
-                let waiting = Waiting::Receive { address };
-                (Action::Receive { address, len }, waiting)
+                let action = Action::Receive { address, len };
+                (action, Kind::Receive, Some(address))
             }
             Asked::Odd(Odd::Inline(len)) => {
                 let data = symbolic(source, 0, u32::from(len % 240) + 1);
                 let tag = self.world.try_post_inline(app, socket, data);
-                return self.note(model, socket, tag, Action::Status, Waiting::Inline);
+                let waiting = Waiting {
+                    socket,
+                    kind: Kind::Send,
+                    address: None,
+                };
+                return self.note(model, tag, Action::Status, waiting);
             }
             Asked::Send { len, more } => {
                 let len = buffer_len(len).min(4096);
@@ -543,12 +529,12 @@ impl Play {
                     times = Stages::from_bits_truncate(address as u8 ^ len as u8);
                 }
                 let send = Action::Send { data, more, times };
-                (send, Waiting::Send { address })
+                (send, Kind::Send, Some(address))
             }
             Asked::Odd(Odd::Cache { how, unit, len }) => {
                 let (offset, len) = (512 * u32::from(unit % 40), buffer_len(len).min(4096));
                 match how % 8 {
-                    0 => (Action::CacheInit, Waiting::Plain),
+                    0 => (Action::CacheInit, Kind::Plain, None),
                     1..4 => {
                         let Ok(address) = link.place(symbolic(INSERTED | source, 0, len)) else {
                             return;
@@ -558,12 +544,12 @@ impl Play {
                             len,
                             offset,
                         };
-                        (insert, Waiting::Buffer { address })
+                        (insert, Kind::Plain, Some(address))
                     }
                     _ => {
                         let more = how & 8 != 0;
                         let send = Action::SendCached { offset, len, more };
-                        (send, Waiting::Cached)
+                        (send, Kind::Cached, None)
                     }
                 }
             }
@@ -573,35 +559,28 @@ impl Play {
                     return;
                 };
                 let more = how & 4 != 0;
-                match how % 3 {
-                    0 => (
-                        Action::Forward { address, len },
-                        Waiting::Buffer { address },
-                    ),
-                    1 => (
-                        Action::Import { address, len, more },
-                        Waiting::Buffer { address },
-                    ),
-                    _ => (Action::Export { address, len }, Waiting::Export { address }),
-                }
+                let (action, kind) = match how % 3 {
+                    0 => (Action::Forward { address, len }, Kind::Plain),
+                    1 => (Action::Import { address, len, more }, Kind::Plain),
+                    _ => (Action::Export { address, len }, Kind::Export),
+                };
+                (action, kind, Some(address))
             }
         };
         let tag = self.world.try_post(app, socket, action);
-        self.note(model, socket, tag, action, waiting);
+        let waiting = Waiting {
+            socket,
+            kind,
+            address,
+        };
+        self.note(model, tag, action, waiting);
     }
 
     /// Records a request if the ring had space for it; otherwise frees its buffer.
-    fn note(
-        &mut self,
-        model: usize,
-        socket: u32,
-        tag: Option<u32>,
-        action: Action,
-        waiting: Waiting,
-    ) {
+    fn note(&mut self, model: usize, tag: Option<u32>, action: Action, waiting: Waiting) {
         let model = &mut self.models[model];
         let Some(tag) = tag else {
-            if let Some(address) = waiting.address() {
+            if let Some(address) = waiting.address {
                 self.world.apps[model.app].link.free(address);
             }
             return;
@@ -610,14 +589,14 @@ impl Play {
         model.last_tag = tag;
         match action {
             Action::Socket | Action::PacketSocket => {
-                model.known.insert(socket);
+                model.known.insert(waiting.socket);
             }
             Action::Accept { first, count, .. } => {
                 model.known.extend(first..first + u32::from(count));
             }
             _ => {}
         }
-        model.waiting.insert(tag, (socket, waiting));
+        model.waiting.insert(tag, waiting);
     }
 
     fn meet(&mut self, id: ConnId) {
@@ -664,11 +643,11 @@ impl Play {
         }
         // Unanswered SENDs may have been sent.
         let sent = std::mem::take(&mut self.models[model].waiting);
-        let sent = sent.into_iter().filter_map(|(tag, (socket, waiting))| {
-            let is_send = matches!(waiting, Waiting::Send { .. } | Waiting::Inline);
-            is_send.then_some((tag, socket))
-        });
-        let maybe_sent: BTreeMap<u32, u32> = sent.collect();
+        let sent = sent
+            .iter()
+            .filter(|(_, waiting)| waiting.kind == Kind::Send);
+        let maybe_sent: BTreeMap<u32, u32> =
+            sent.map(|(&tag, waiting)| (tag, waiting.socket)).collect();
         if !self.models[model].is_unruly {
             self.check_sent(model, &maybe_sent);
         }
@@ -818,98 +797,78 @@ impl Model {
             }
             return;
         }
-        let Some((of, waiting)) = self.waiting.remove(&response.tag) else {
+        let Some(waiting) = self.waiting.remove(&response.tag) else {
             panic!("{response:?} answers an unknown request, or one that was answered before");
         };
-        assert_eq!(of, socket);
+        assert_eq!(waiting.socket, socket);
+        let is_ok = response.status == Status::Ok;
         if response.status == Status::NoSuchSocket {
             self.known.remove(&socket);
             self.open.remove(&socket);
         }
-        match (response.outcome, waiting) {
-            (Outcome::Sent { cumulative, .. }, Waiting::Send { address }) => {
-                app.link.free(address);
-                if response.status == Status::Ok {
+        let mut free = waiting.address;
+        match (response.outcome, waiting.kind) {
+            (Outcome::Sent { cumulative, .. }, Kind::Send | Kind::Cached) => {
+                if is_ok && waiting.kind == Kind::Send {
                     self.sent.insert(response.tag, socket);
                 }
                 if cumulative {
                     self.sent_before(app, response.tag, socket);
                 }
             }
-            (Outcome::Received(Buffer::Memory { len: 0, .. }), Waiting::Receive { address }) => {
-                assert_ne!(response.status, Status::Ok);
-                app.link.free(address);
-            }
-            (Outcome::Received(Buffer::Memory { address, len }), Waiting::Receive { .. }) => {
+            (Outcome::Received(Buffer::Memory { len: 0, .. }), Kind::Receive) => assert!(!is_ok),
+            (Outcome::Received(Buffer::Memory { address, len }), Kind::Receive) => {
+                free = None;
                 let piece = app.link.take(address, len);
                 self.take_in(socket, piece.expect("it was written"));
             }
-            (Outcome::Received(Buffer::Inline { .. }), Waiting::Receive { address }) => {
-                app.link.free(address);
-                self.take_in(
-                    socket,
-                    received.inline.expect("an inline response has data"),
-                );
+            (Outcome::Received(Buffer::Inline { .. }), Kind::Receive) => {
+                let piece = received.inline.expect("an inline response has data");
+                self.take_in(socket, piece);
             }
-            (Outcome::Done(_), Waiting::Times) => {
-                if response.status == Status::Ok {
+            (Outcome::Done(_), Kind::Times) => {
+                if is_ok {
                     self.timed.insert(socket);
                 }
             }
-            (Outcome::Done(_), Waiting::Close) => {
+            (Outcome::Done(_), Kind::Close) => {
                 if response.status != Status::WrongState {
                     self.received.remove(&socket);
                 }
             }
-            (Outcome::Sent { cumulative, .. }, Waiting::Cached) => {
-                if cumulative {
-                    self.sent_before(app, response.tag, socket);
-                }
-            }
-            (Outcome::Sent { cumulative, .. }, Waiting::Inline) => {
-                if response.status == Status::Ok {
-                    self.sent.insert(response.tag, socket);
-                }
-                if cumulative {
-                    self.sent_before(app, response.tag, socket);
-                }
-            }
-            (_, Waiting::Export { address }) => {
-                app.link.free(address);
-                if response.status == Status::Ok {
+            (_, Kind::Export) => {
+                if is_ok {
                     self.received.remove(&socket);
                 }
             }
-            (_, Waiting::Buffer { address }) => app.link.free(address),
-            (Outcome::Done(Opcode::Connect), Waiting::Plain) if response.status == Status::Ok => {
+            (Outcome::Done(Opcode::Connect), Kind::Plain) if is_ok => {
                 self.open.insert(socket);
             }
-            (Outcome::Accepted(_), Waiting::Accept { first }) => {
+            (Outcome::Accepted(_), Kind::Accept { first }) => {
                 self.open.insert(first);
             }
-            (Outcome::AcceptedBulk { .. }, Waiting::Accept { .. }) => {
+            (Outcome::AcceptedBulk { .. }, Kind::Accept { .. }) => {
                 self.open
                     .extend(received.peers.iter().map(|peer| peer.socket));
             }
-            (_, Waiting::Plain | Waiting::Accept { .. }) => {}
+            (_, Kind::Plain | Kind::Accept { .. }) => {}
             other => panic!("{other:?}: the response does not match the request"),
+        }
+        if let Some(address) = free {
+            app.link.free(address);
         }
     }
 
     /// Handles a cumulative response, which also answers all earlier SENDs of the socket.
     fn sent_before(&mut self, app: &mut App, tag: u32, socket: u32) {
-        let earlier = self.waiting.extract_if(..tag, |_, (of, waiting)| {
-            let is_send = matches!(
-                waiting,
-                Waiting::Send { .. } | Waiting::Inline | Waiting::Cached
-            );
-            *of == socket && is_send
+        let earlier = self.waiting.extract_if(..tag, |_, waiting| {
+            waiting.socket == socket && matches!(waiting.kind, Kind::Send | Kind::Cached)
         });
-        for (tag, (_, waiting)) in earlier {
-            if waiting != Waiting::Cached {
+        for (tag, waiting) in earlier {
+            if waiting.kind == Kind::Send {
                 self.sent.insert(tag, socket);
             }
-            if let Some(address) = waiting.address() {
+            if let Some(address) = waiting.address {
                 app.link.free(address);
             }
         }
@@ -929,7 +888,6 @@ impl Model {
         self.received.insert(socket, (source, next));
     }
 
-    /// Checks that the socket has received all data before the end of the stream.
     /// Checks that the peer has sent the bytes of which the adapter says that they wait.
     fn check_unread(&self, peers: &[PeerConn], socket: u32, len: u32) {
         assert!(len > 0);
@@ -939,6 +897,7 @@ impl Model {
         }
     }
 
+    /// Checks that the socket has received all data before the end of the stream.
     fn check_complete(&self, peers: &[PeerConn], socket: u32) {
         if let Some(&(source, next)) = self.received.get(&socket) {
             let peer = peers.iter().find(|conn| conn.source == source);
