@@ -3,6 +3,7 @@
 use crate::application::{open, say};
 use baton_host::{Ready, Receive, SocketId, Sockets};
 use baton_sockets::Driver;
+use baton_testkit::Pattern;
 use baton_wire::Endpoint;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -14,11 +15,9 @@ pub const CONTENT_BYTES: usize = 8 << 20;
 /// Most bytes to receive in one call.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Returns the data that tests send, in which no short pattern repeats.
+/// Returns the data that tests send.
 pub fn content() -> Vec<u8> {
-    (0..CONTENT_BYTES as u64)
-        .map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
-        .collect()
+    Pattern::new(0).bytes(CONTENT_BYTES)
 }
 
 /// Echoes all data that arrives on `port`. Prints `lost` when the adapter is gone and all connections have failed, and `attached` when there is an

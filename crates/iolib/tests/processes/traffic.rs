@@ -4,6 +4,7 @@ use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Response, Status};
 use baton_bus::link::{Dma, DmaId, LinkError};
 use baton_bus::{AdapterLink, Descriptor, HostLink};
 use baton_iolib::{LiveLink, Spin, wait};
+use baton_testkit::Pattern;
 use baton_wire::Time;
 use bytes::Bytes;
 use rand::{RngExt, SeedableRng};
@@ -17,17 +18,18 @@ const NOW: Time = Time::ZERO;
 pub fn exchange<L: HostLink<Data = Bytes> + LiveLink>(link: &mut L, seed: u64, count: usize) {
     let mut rng = Pcg64::seed_from_u64(seed);
     let mut spin = Spin::new(Duration::from_micros(rng.random_range(0..30)));
-    let mut content = Content::default();
-    let (mut expected, mut back) = (Content::default(), 0);
+    let content = Pattern::new(seed);
+    let (mut placed, mut placed_bytes) = (0, 0);
+    let (mut back, mut back_bytes) = (0, 0);
     let (mut queued, mut responses) = (VecDeque::new(), Vec::new());
-    let mut placed = 0;
     while back < count {
         for _ in 0..rng.random_range(0..6) {
             // Each piece needs two buffers: one with the data to send, and one for the echo.
             if placed < count && link.free_buffers() >= 2 {
                 let len = rng.random_range(1..=link.buffer_bytes());
-                queued.extend(place(link, content.next(len as usize)));
+                queued.extend(place(link, content.piece(placed_bytes, len as usize)));
                 placed += 1;
+                placed_bytes += u64::from(len);
             }
         }
         let batch = queued.make_contiguous();
@@ -40,11 +42,9 @@ pub fn exchange<L: HostLink<Data = Bytes> + LiveLink>(link: &mut L, seed: u64, c
             match response.outcome {
                 Outcome::Received(Buffer::Memory { address, len }) => {
                     let data = link.take(address, len).expect("a reserved buffer");
-                    assert!(
-                        data == expected.next(data.len()),
-                        "piece {back} of seed {seed}"
-                    );
+                    content.check(back_bytes, &data);
                     back += 1;
+                    back_bytes += data.len() as u64;
                 }
                 Outcome::Sent { .. } => link.free(response.socket.into()),
                 other => panic!("{other:?}"),
@@ -165,20 +165,5 @@ impl Echo {
             self.responses.push_back(response.encode());
         }
         Ok(())
-    }
-}
-
-/// A stream of bytes that does not repeat for a long time.
-#[derive(Default)]
-struct Content(u64);
-
-impl Content {
-    fn next(&mut self, len: usize) -> Bytes {
-        let begin = self.0;
-        self.0 += len as u64;
-        (begin..self.0)
-            .map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
-            .collect::<Vec<u8>>()
-            .into()
     }
 }
