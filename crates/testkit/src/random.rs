@@ -1,10 +1,12 @@
 //! Random numbers from a seed.
 
+use std::collections::VecDeque;
+
 /// The source of all randomness in a run (SplitMix64). The first numbers may be chosen, by a fuzzer for instance.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
-    chosen: std::vec::IntoIter<u8>,
+    chosen: VecDeque<u8>,
 }
 
 impl Random {
@@ -12,21 +14,21 @@ impl Random {
     pub fn new(seed: u64) -> Self {
         Self {
             state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-            chosen: Vec::new().into_iter(),
+            chosen: VecDeque::new(),
         }
     }
 
     /// Creates the sequence that begins with these numbers, of two bytes each.
     pub fn beginning_with(chosen: &[u8]) -> Self {
         Self {
-            chosen: chosen.to_vec().into_iter(),
+            chosen: chosen.iter().copied().collect(),
             ..Self::new(0)
         }
     }
 
     /// Returns the next random number.
     pub fn draw(&mut self) -> u64 {
-        if let (Some(low), Some(high)) = (self.chosen.next(), self.chosen.next()) {
+        if let (Some(low), Some(high)) = (self.chosen.pop_front(), self.chosen.pop_front()) {
             return u16::from_le_bytes([low, high]).into();
         }
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
