@@ -132,7 +132,7 @@ impl Exchange {
         (kind as u64) << KIND_SHIFT
             | program << PROGRAM_SHIFT
             | u64::from(self.file) << FILE_SHIFT
-            | u64::from(self.last) * LAST
+            | (u64::from(self.last) * LAST)
             | self.content_len
     }
 
