@@ -152,21 +152,24 @@ impl<'a> Call<'a> {
         unsafe {
             match self.flags & libc::MSG_PEEK {
                 0 => self.receive_into(&mut room, wanted),
-                _ => {
-                    let data = self.peek(self.fitting(&room, wanted)?)?;
-                    room.put(&data);
-                    Ok(data.len())
-                }
+                _ => match self.fitting(&room, wanted)? {
+                    0 => Ok(0),
+                    most => {
+                        let data = self.peek(most)?;
+                        room.put(&data);
+                        Ok(data.len())
+                    }
+                },
             }
         }
     }
 
-    /// Returns how many of `most` bytes the next receive into this buffer takes. If less can be written and more has arrived, it takes
-    /// whole segments, or fails with EFAULT if the first one does not fit, as the kernel does.
+    /// Returns how many of `most` bytes the next receive into this buffer takes at most; 0 at the end of the stream. If less can be written
+    /// and more has arrived, it takes whole segments, or fails with EFAULT if the first one does not fit, as the kernel does.
     fn fitting(&self, room: &Room<'_>, most: usize) -> Result<usize, Errno> {
         let good = room.accessible(most);
         if good == most || self.peek(good + 1)?.len() <= good {
-            return Ok(most);
+            return Ok(good);
         }
         match pointers::whole(good) {
             0 => Err(libc::EFAULT),
