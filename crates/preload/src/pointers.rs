@@ -79,9 +79,13 @@ pub fn check_parts(parts: &[iovec]) -> Result<(), Errno> {
     }
 }
 
-/// Returns how many bytes Linux copies of those that it can copy, if an invalid one follows.
-pub fn whole(good: usize) -> usize {
-    good / COPIED * COPIED
+/// Returns how many of `wanted` bytes Linux copies if it can access the first `good` of them. Fails with EFAULT if it copies none.
+pub fn copied(good: usize, wanted: usize) -> Result<usize, Errno> {
+    match good / COPIED * COPIED {
+        _ if good == wanted => Ok(wanted),
+        0 => Err(libc::EFAULT),
+        whole => Ok(whole),
+    }
 }
 
 /// Returns how many of these bytes the program can read before the first that it cannot.

@@ -171,10 +171,7 @@ impl<'a> Call<'a> {
         if good == most || self.peek(good + 1)?.len() <= good {
             return Ok(good);
         }
-        match pointers::whole(good) {
-            0 => Err(libc::EFAULT),
-            whole => Ok(whole),
-        }
+        pointers::copied(good, most)
     }
 
     /// Receives into an empty buffer: like the kernel, waits once for data, the end or an error.
@@ -292,10 +289,11 @@ impl<'a> Call<'a> {
         let total = pointers::len_of(parts);
         let checked = total.min(PIECE);
         let good = pointers::accessible(parts, checked, false);
-        let has_bad = good < checked;
-        let total = match has_bad {
-            true => pointers::whole(good),
-            false => total,
+        let copied = pointers::copied(good, checked);
+        let total = match copied {
+            Ok(all) if all == checked => total,
+            Ok(whole) => whole,
+            Err(_) => 0,
         };
         let parts = &*pointers::first(parts, total);
         let is_held_back = |by: &AtomicBool| by.load(Ordering::Relaxed);
@@ -308,7 +306,7 @@ impl<'a> Call<'a> {
         }
         if total == 0 {
             return self
-                .send_nothing(has_bad)
+                .send_nothing(copied.is_err())
                 .inspect_err(|&errno| self.signal(errno));
         }
         // SAFETY: by this function's contract.
@@ -508,13 +506,7 @@ impl<'a> Call<'a> {
 fn readable(data: &[u8]) -> std::io::Result<usize> {
     let wanted = data.len().min(LOOKAHEAD);
     let found = pointers::readable(data.as_ptr(), wanted);
-    if found == wanted {
-        return Ok(found);
-    }
-    match pointers::whole(found) {
-        0 => Err(std::io::Error::from_raw_os_error(libc::EFAULT)),
-        whole => Ok(whole),
-    }
+    pointers::copied(found, wanted).map_err(std::io::Error::from_raw_os_error)
 }
 
 /// The buffer for received bytes.
