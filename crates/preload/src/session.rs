@@ -7,7 +7,7 @@ use crate::signals::{self, Hold};
 use crate::sys;
 use crate::table::{self, Entry, Held};
 use crate::threads;
-use baton_sockets::kernel::Handoff;
+use baton_sockets::kernel::{Handoff, LONGEST_CORK};
 use baton_sockets::{Adapter, AdapterAddress, DriverConfig, Forking};
 use baton_wire::Span;
 use libc::c_long;
@@ -42,8 +42,6 @@ struct Surroundings {
 static SURROUNDINGS: OnceLock<Surroundings> = OnceLock::new();
 /// Minimum number of a link's buffers in a process with a small address space: 2 MiB.
 const LEAST_BUFFERS: u64 = 128;
-/// Maximum time for which a cork holds data back, as in Linux (tcp(7)), microseconds.
-const LONGEST_CORK_US: u32 = 200_000;
 /// Time between two attempts to attach.
 pub const PAUSE: Duration = Duration::from_millis(250);
 
@@ -152,7 +150,7 @@ impl Surroundings {
 /// Returns the parameters of the link. If the address space is limited, buffers get only a part of it.
 fn config() -> DriverConfig {
     let mut config = DriverConfig::default();
-    config.os.cork_timer_us = LONGEST_CORK_US;
+    config.os.cork_timer_us = LONGEST_CORK.as_micros() as u32;
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,

@@ -11,4 +11,4 @@ mod stack;
 pub use layer::{Handoff, KernelLayer};
 pub use places::{ApplicationAnswer, PlaceRow};
 pub use socket::KernelSocket;
-pub use stack::{KernelStack, KernelStats};
+pub use stack::{KernelStack, KernelStats, LONGEST_CORK};

@@ -39,7 +39,7 @@ const BROKER: u64 = OTHER - 1;
 /// Event data of the timer of corks.
 const CORKS: u64 = OTHER - 2;
 /// Longest time that a cork holds data back, as in Linux (tcp(7)).
-const LONGEST_CORK: Duration = Duration::from_millis(200);
+pub const LONGEST_CORK: Duration = Duration::from_millis(200);
 /// Buffer space reported to the layer. The kernel does not say how long its buffers are: the space is this value or 0.
 const ROOM: u32 = 64 * 1024;
 
