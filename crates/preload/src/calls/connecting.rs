@@ -15,19 +15,17 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
     let family_len = size_of::<libc::sa_family_t>();
+    // SAFETY: valid by the manual page.
     if (family_len..=address::MOST).contains(&(len as usize))
-        && pointers::check(to.cast::<libc::sa_family_t>()).is_ok()
+        && let Ok(Some(family)) = unsafe { pointers::read(to.cast::<libc::sa_family_t>()) }
+        && c_int::from(family) == libc::AF_UNSPEC
     {
-        // SAFETY: valid by the manual page.
-        let family = unsafe { to.cast::<libc::sa_family_t>().read_unaligned() };
-        if c_int::from(family) == libc::AF_UNSPEC {
-            // This disconnects the socket, which can then be connected again.
-            leaving::leave(
-                fd,
-                Reason::Option,
-                format_args!("descriptor {fd} is disconnected"),
-            );
-        }
+        // This disconnects the socket, which can then be connected again.
+        leaving::leave(
+            fd,
+            Reason::Option,
+            format_args!("descriptor {fd} is disconnected"),
+        );
     }
     let socket = table::socket(fd);
     if let Some(stream) = socket.as_ref().and_then(|socket| socket.stream()) {
