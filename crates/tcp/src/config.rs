@@ -370,8 +370,8 @@ const LONGEST_ACK_DELAY_MS: u64 = 499;
 const LARGEST_WINDOW_SCALE: u64 = 14;
 
 impl Config {
-    /// Returns the parameters of a connection of Linux with its default settings, which follows Linux where it differs from the RFCs. With
-    /// them, a connection that comes from the Linux kernel goes on as its peer knows it.
+    /// Returns the parameters of a connection of Linux with its default settings, which follows Linux where it differs from the RFCs. A
+    /// connection that comes from the Linux kernel needs them to behave as before.
     pub fn linux() -> Self {
         Self {
             window_counting: WindowCounting::Linux,

@@ -22,7 +22,6 @@ use baton_live::{
 use baton_nic::adapter::{AdapterConfig, Ending};
 use baton_nic::{Config, LoadControl, LoadMeasure, Relief, Scheduler};
 use baton_report::grouped;
-use baton_tcp::LinuxRules;
 use rustix::fs::{Access, access};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -99,29 +98,17 @@ fn refuse_strangers(arguments: &AdapterArgs) -> Result<(), Failure> {
 
 /// Returns the parameters of connections that begin on an adapter with addresses of its own.
 fn tcp_config(arguments: &LinkArgs) -> baton_tcp::Config {
-    let linux = LinuxRules {
-        // Programs expect it of their sockets.
-        keeps_received: true,
-        ..LinuxRules::NONE
-    };
-    let usual = baton_tcp::Config {
-        linux,
-        ..baton_tcp::Config::default()
-    };
+    let mut usual = baton_tcp::Config::default();
+    // Programs expect it of their sockets.
+    usual.linux.keeps_received = true;
     engine::with_arguments(usual, arguments)
 }
 
 /// Returns the parameters of connections that come from the kernel: they follow Linux's rules, so that their peers notice no move.
 pub fn kernel_tcp_config(arguments: &LinkArgs) -> baton_tcp::Config {
-    let linux = LinuxRules {
-        // The adapter counts only bytes against its send buffers, which its peers cannot see.
-        piece_overhead: 0,
-        ..LinuxRules::ALL
-    };
-    let usual = baton_tcp::Config {
-        linux,
-        ..baton_tcp::Config::linux()
-    };
+    let mut usual = baton_tcp::Config::linux();
+    // The adapter counts only bytes against its send buffers, which its peers cannot see.
+    usual.linux.piece_overhead = 0;
     engine::with_arguments(usual, arguments)
 }
 
