@@ -3,8 +3,9 @@
 //!
 //! The source of a range has, from the top: 5 bits of [`Kind`], 3 bits of [`Program`], 24 bits of file, 1 bit that is set in the last
 //! exchange of a connection, 31 bits of content length. All ranges of one exchange differ only in the kind, except for content of files:
-//! that is the same for all requests, whatever their length, so its source has no length. Its offset has, from the top, 32 bits of *revision* and 32 bits of offset in the file. The revision is the
-//! one at which the file's page (4 KB) was last changed, so that pieces of different revisions are never joined.
+//! that is the same for all requests, whatever their length, so its source has no length. Its offset has, from the top, 32 bits of
+//! *revision* and 32 bits of offset in the file. The revision is the one at which the file's page (4 KB) was last changed, so that pieces
+//! of different revisions are never joined.
 
 mod files;
 mod live;

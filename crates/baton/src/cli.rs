@@ -251,14 +251,18 @@ pub struct LengthArgs {
         long,
         value_name = "N",
         group = "length",
-        allow_negative_numbers = true, value_parser = parse_count)]
+        allow_negative_numbers = true,
+        value_parser = parse_count
+    )]
     pub packets: Option<u64>,
     /// Responses to measure (run.measured_responses)
     #[arg(
         long,
         value_name = "N",
         group = "length",
-        allow_negative_numbers = true, value_parser = parse_count)]
+        allow_negative_numbers = true,
+        value_parser = parse_count
+    )]
     pub requests: Option<u64>,
     /// Simulated seconds to measure (run.measured_seconds)
     #[arg(

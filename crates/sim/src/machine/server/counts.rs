@@ -69,7 +69,8 @@ impl Counts {
 }
 
 impl Server {
-    /// Returns connections, frames that wait or were lost at the adapters, and Soft_Limits, which are 0 if the adapters have all connections anyway.
+    /// Returns connections, frames that wait or were lost at the adapters, and Soft_Limits, which are 0 if the adapters have all connections
+    /// anyway.
     pub(in super::super) fn sample(&self) -> Sample {
         let stack = self.host.stack();
         let connections = (0..self.adapters.len())
