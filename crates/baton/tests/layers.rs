@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// All crates of the workspace with their dependencies in it, from the lowest layer up: a crate depends only on earlier crates. Its tests may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 32] = [
+const LAYERS: [(&str, &[&str]); 33] = [
     ("named", &[]),
     ("wire", &[]),
     ("timeline", &["named", "wire"]),
@@ -61,8 +61,9 @@ const LAYERS: [(&str, &[&str]); 32] = [
         "tester",
         &["inet", "live", "microbench", "named", "tcp", "wire"],
     ),
-    ("packetdrill", &["tcp", "wire"]),
-    ("preload", &["iolib", "sockets", "wire"]),
+    ("abi", &["tcp", "wire"]),
+    ("packetdrill", &["abi", "tcp", "wire"]),
+    ("preload", &["abi", "iolib", "sockets", "wire"]),
     // It uses files, file locks and threads of any operating system.
     ("study", &["sim", "stats"]),
     ("config", &["named", "sim", "study", "workload"]),

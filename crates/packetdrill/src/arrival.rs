@@ -1,10 +1,10 @@
 //! Injected packets: TCP segments for the engine, and ICMP errors about segments that it sent.
 
-use crate::address::Family;
 use crate::errno::Errno;
 use crate::icmp;
 use crate::network::Link;
 use crate::world::World;
+use baton_abi::address::Family;
 use baton_tcp::{ConnId, Segment, State};
 use baton_wire::{Flags, Flow, Timestamps, decode_packet};
 use bytes::Bytes;

@@ -4,19 +4,10 @@ use crate::descriptors::File;
 use crate::errno::{Errno, Outcome, Stop, fail};
 use crate::sockets::Ready;
 use crate::world::World;
+use baton_abi::epoll::{ALWAYS, EDGE_TRIGGERED, MODES, ONE_SHOT, check_control};
 use baton_wire::{Span, Time};
 use libc::c_int;
 use std::collections::VecDeque;
-
-const EDGE_TRIGGERED: u32 = libc::EPOLLET as u32;
-const ONE_SHOT: u32 = libc::EPOLLONESHOT as u32;
-const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
-/// Bits of `events` that are not conditions.
-const MODES: u32 = EDGE_TRIGGERED | ONE_SHOT | EXCLUSIVE | libc::EPOLLWAKEUP as u32;
-
-/// Bits allowed together with EPOLLEXCLUSIVE (epoll_ctl(2)).
-const WITH_EXCLUSIVE: u32 =
-    Ready::READABLE | Ready::WRITABLE | Ready::ERROR | Ready::HANG_UP | MODES;
 
 /// Most events of one epoll_wait (EP_MAX_EVENTS).
 const MOST_EVENTS: c_int = c_int::MAX / 12;
@@ -36,7 +27,7 @@ impl Watched {
     fn interest(&self) -> u32 {
         match self.events & !MODES {
             0 if self.events & ONE_SHOT != 0 => 0,
-            conditions => conditions | Ready::ERROR | Ready::HANG_UP,
+            conditions => conditions | ALWAYS,
         }
     }
 }
@@ -163,33 +154,21 @@ impl World {
         if epoll == fd {
             return Err(Errno(libc::EINVAL));
         }
-        let known = self.epolls[id].find(fd).copied();
-        let exclusive = event.events & EXCLUSIVE != 0;
-        match (operation, known) {
-            (libc::EPOLL_CTL_ADD, Some(_)) => return Err(Errno(libc::EEXIST)),
-            (libc::EPOLL_CTL_ADD, None) if exclusive && event.events & !WITH_EXCLUSIVE != 0 => {
-                return Err(Errno(libc::EINVAL));
-            }
-            (libc::EPOLL_CTL_ADD, None) => self.epolls[id].watched.push(Watched {
+        let known = self.epolls[id].find(fd);
+        let registered = known.as_ref().map(|watched| watched.events);
+        check_control(operation, event.events, registered)?;
+        if operation == libc::EPOLL_CTL_DEL {
+            self.epolls[id].forget(fd);
+            return Ok(());
+        }
+        match known {
+            Some(watched) => (watched.events, watched.data) = (event.events, event.data),
+            None => self.epolls[id].watched.push(Watched {
                 fd,
                 events: event.events,
                 data: event.data,
                 listed: false,
             }),
-            (libc::EPOLL_CTL_MOD, Some(old)) if exclusive || old.events & EXCLUSIVE != 0 => {
-                return Err(Errno(libc::EINVAL));
-            }
-            (libc::EPOLL_CTL_MOD, Some(_)) => {
-                if let Some(watched) = self.epolls[id].find(fd) {
-                    (watched.events, watched.data) = (event.events, event.data);
-                }
-            }
-            (libc::EPOLL_CTL_DEL, Some(_)) => {
-                self.epolls[id].forget(fd);
-                return Ok(());
-            }
-            (libc::EPOLL_CTL_MOD | libc::EPOLL_CTL_DEL, None) => return Err(Errno(libc::ENOENT)),
-            _ => return Err(Errno(libc::EINVAL)),
         }
         self.list_if_ready(id, fd);
         self.changed();

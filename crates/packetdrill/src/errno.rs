@@ -7,6 +7,12 @@ use libc::c_int;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub c_int);
 
+impl From<c_int> for Errno {
+    fn from(errno: c_int) -> Self {
+        Self(errno)
+    }
+}
+
 /// Why an attempt at a call did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {

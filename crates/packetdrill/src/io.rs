@@ -3,8 +3,9 @@
 use crate::descriptors::File;
 use crate::errno::{Errno, Outcome, fail};
 use crate::pipe::{PipeRead, PipeWrite};
-use crate::sockets::{Receive, Received, Send, TcpState};
+use crate::sockets::{Receive, Received, Send};
 use crate::world::World;
+use baton_abi::tcp_info::TcpState;
 use bytes::Bytes;
 use libc::c_int;
 

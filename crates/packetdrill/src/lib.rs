@@ -15,10 +15,9 @@
 //! | other calls of an application | `src/epoll.rs`, `src/poll.rs`, `src/pipe.rs`, `src/splice.rs`, `src/io.rs` |
 //! | packets that a script injects | `src/arrival.rs`, `src/icmp.rs` |
 //! | packets that leave, and super-segments as in Linux | `src/network.rs`, `src/gso.rs`, `src/deferral.rs`, `src/send_queue.rs` |
-//! | what Linux reports: `TCP_INFO`, counters, timestamps | `src/tcp_info.rs`, `src/counters.rs`, `src/timestamping.rs` |
+//! | what Linux reports: counters, timestamps | `src/counters.rs`, `src/timestamping.rs` |
 
 mod abi;
-mod address;
 mod arrival;
 mod changes;
 mod counters;
@@ -41,7 +40,6 @@ mod receive_window;
 mod send_queue;
 mod sockets;
 mod splice;
-mod tcp_info;
 mod timestamping;
 mod urgent;
 mod world;

@@ -4,9 +4,9 @@ mod get;
 mod set;
 mod value;
 
-use crate::address::Family;
 use crate::flags::{FastOpenBits, Settings};
 use crate::receive_window::ReceiveWindow;
+use baton_abi::address::Family;
 use baton_tcp::{
     Config, Congestion, FastOpen, FastOpenKeys, FastOpenListening, Keepalive, LinuxRules,
 };

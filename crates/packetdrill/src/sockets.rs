@@ -17,7 +17,6 @@ pub use send::Send;
 
 pub(crate) use readiness::Ready;
 
-use crate::address::Family;
 use crate::descriptors::File;
 use crate::errno::Errno;
 use crate::flags::Settings;
@@ -28,6 +27,8 @@ use crate::timestamping::Timestamps;
 use crate::urgent::Mark;
 use crate::world::World;
 use crate::zero_copy::ZeroCopy;
+use baton_abi::address::{self, Family};
+use baton_abi::tcp_info::TcpState;
 use baton_tcp::{ConnId, ListenerId, State};
 use baton_wire::{Endpoint, Flow, Time};
 use libc::c_int;
@@ -153,28 +154,21 @@ impl Socket {
         waits.then(|| limit.map_or(Time::NEVER, |limit| now + limit))
     }
 
+    /// Reads an address that is passed to the socket. IPv4-mapped ones count as IPv4 (RFC 4291 2.5.5.2).
+    ///
+    /// # Errors
+    /// EINVAL if the address is too short, EAFNOSUPPORT if it is of another family.
+    pub(crate) fn read_address(&self, sockaddr: &[u8]) -> Result<Endpoint, Errno> {
+        let address = address::read(sockaddr, self.family)?;
+        Ok(Endpoint::new(address.ip().to_canonical(), address.port()))
+    }
+
     /// Until when a sending call waits; `None` if it does not wait.
     pub(crate) fn send_limit(&self, now: Time, flags: c_int) -> Option<Time> {
         let waits = !self.nonblocking && flags & libc::MSG_DONTWAIT == 0;
         let limit = self.options.send_timeout;
         waits.then(|| limit.map_or(Time::NEVER, |limit| now + limit))
     }
-}
-
-/// States with Linux's numbers (`tcpi_state`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum TcpState {
-    Established = 1,
-    SynSent = 2,
-    SynReceived = 3,
-    FinWait1 = 4,
-    FinWait2 = 5,
-    Close = 7,
-    CloseWait = 8,
-    LastAck = 9,
-    Listen = 10,
-    Closing = 11,
 }
 
 impl World {
@@ -199,15 +193,8 @@ impl World {
             };
         };
         match self.stack.state(conn) {
-            State::SynSent => TcpState::SynSent,
-            State::SynReceived => TcpState::SynReceived,
-            State::Established => TcpState::Established,
-            State::FinWait1 => TcpState::FinWait1,
-            State::FinWait2 => TcpState::FinWait2,
-            State::CloseWait => TcpState::CloseWait,
-            State::Closing => TcpState::Closing,
-            State::LastAck => TcpState::LastAck,
             State::TimeWait => TcpState::Close,
+            state => state.into(),
         }
     }
 

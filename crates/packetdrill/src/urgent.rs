@@ -2,8 +2,9 @@
 //! (SO_OOBINLINE), and no read crosses its position.
 
 use crate::errno::{Errno, Outcome, fail};
-use crate::sockets::{Ready, Received, Socket, SocketId, TcpState};
+use crate::sockets::{Ready, Received, Socket, SocketId};
 use crate::world::World;
+use baton_abi::tcp_info::TcpState;
 use baton_tcp::ConnId;
 use libc::c_int;
 

@@ -2,6 +2,7 @@
 
 use crate::listener::Listener;
 use crate::timestamping::Wishes;
+use baton_abi::address::Family;
 use baton_sockets::{Readiness, TcpStream};
 use libc::c_int;
 use smallvec::SmallVec;
@@ -44,7 +45,7 @@ pub struct Description {
     /// The socket's descriptors in the table.
     pub descriptors: Arc<Descriptors>,
     /// `AF_INET` or `AF_INET6`, as the program created the socket.
-    pub family: c_int,
+    pub family: Family,
     /// Whether calls fail instead of waiting.
     pub nonblocking: AtomicBool,
     /// TCP_NODELAY; connections inherit it from their listener.
@@ -60,7 +61,7 @@ pub struct Description {
 }
 
 impl Description {
-    fn new(place: Place, family: c_int) -> Self {
+    fn new(place: Place, family: Family) -> Self {
         Self {
             place,
             descriptors: Arc::default(),
@@ -75,12 +76,12 @@ impl Description {
     }
 
     /// Creates the description of a kernel socket.
-    pub fn kernel(family: c_int) -> Self {
+    pub fn kernel(family: Family) -> Self {
         Self::new(Place::Kernel, family)
     }
 
     /// Creates the description of a connection.
-    pub fn connection(stream: TcpStream, family: c_int, nonblocking: bool) -> Self {
+    pub fn connection(stream: TcpStream, family: Family, nonblocking: bool) -> Self {
         // The call waits, not the stream.
         let set = stream.set_nonblocking(true);
         debug_assert!(set.is_ok());
@@ -100,7 +101,7 @@ impl Description {
     }
 
     /// Creates the description of a listener at these addresses.
-    pub fn listener(addresses: Vec<SocketAddr>, family: c_int, nonblocking: bool) -> Self {
+    pub fn listener(addresses: Vec<SocketAddr>, family: Family, nonblocking: bool) -> Self {
         let listener = Arc::new(Listener::new(addresses));
         let description = Self::new(Place::Listener(listener), family);
         description

@@ -10,6 +10,7 @@ use crate::description::{ACCEPTABLE, Description, events_of};
 use crate::session;
 use crate::signals::{self, SET_BYTES};
 use crate::sys::{self, Errno, call, errno_of};
+use baton_abi::epoll::{ALWAYS, EDGE_TRIGGERED, EXCLUSIVE, ONE_SHOT, check_control};
 use baton_sockets::{Adapter, Events, Interest, Poll, Token, Watch, Watched};
 use libc::{c_int, epoll_event, sigset_t};
 use rustix::event::{PollFd, PollFlags};
@@ -21,18 +22,6 @@ use std::time::{Duration, Instant};
 
 /// Maximum number of events taken from the adapter at once.
 const BATCH: usize = 256;
-/// Events that are reported even if nobody asked for them.
-const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
-/// Events of a one-shot member that was reported: it is silent until it is modified.
-const ONE_SHOT: u32 = libc::EPOLLONESHOT as u32;
-const EDGE: u32 = libc::EPOLLET as u32;
-const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
-/// The flags that are allowed together with EPOLLEXCLUSIVE.
-const WITH_EXCLUSIVE: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP)
-    as u32
-    | libc::EPOLLWAKEUP as u32
-    | EDGE
-    | EXCLUSIVE;
 /// Flags whose members are not used directly: the kernel does not say whether it has reported such a member.
 const NOT_DIRECT: u32 = ONE_SHOT | EXCLUSIVE;
 
@@ -138,22 +127,14 @@ impl EpollSet {
         event: Option<epoll_event>,
     ) -> Result<usize, Errno> {
         let wanted = event.map_or(0, |event| event.events);
-        let is_exclusive = wanted & EXCLUSIVE != 0;
-        if is_exclusive && (operation == libc::EPOLL_CTL_MOD || wanted & !WITH_EXCLUSIVE != 0) {
-            return Err(libc::EINVAL);
-        }
         let mut members = self.members();
         let is_member = members.by_fd.get(&fd).is_some_and(|member| {
             std::ptr::eq(member.description.as_ptr(), Arc::as_ptr(description))
         });
-        match (operation, is_member) {
-            (libc::EPOLL_CTL_ADD, true) => return Err(libc::EEXIST),
-            (libc::EPOLL_CTL_ADD, false) => {}
-            (_, false) => return Err(libc::ENOENT),
-            (libc::EPOLL_CTL_MOD, true) if members.by_fd[&fd].wanted & EXCLUSIVE != 0 => {
-                return Err(libc::EINVAL);
-            }
-            (_, true) => members.remove(fd),
+        let registered = members.by_fd.get(&fd).filter(|_| is_member);
+        check_control(operation, wanted, registered.map(|member| member.wanted))?;
+        if is_member {
+            members.remove(fd);
         }
         if operation == libc::EPOLL_CTL_DEL {
             self.deregister(description);
@@ -455,8 +436,9 @@ impl Members {
                 found += 1;
             }
             let (wanted, once) = (member.wanted, member.wanted & ONE_SHOT != 0);
-            member.queued = ready != 0 && (!take || wanted & EDGE == 0 && !once);
+            member.queued = ready != 0 && (!take || wanted & EDGE_TRIGGERED == 0 && !once);
             if ready != 0 && take && once {
+                // It reports nothing until it is modified.
                 member.wanted = ONE_SHOT;
             }
             if member.queued {

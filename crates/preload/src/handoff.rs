@@ -8,6 +8,7 @@ use crate::session;
 use crate::signals;
 use crate::sys::{self, call, outcome};
 use crate::table::{self, Entry};
+use baton_abi::address::Family;
 use baton_sockets::TcpStream;
 use baton_sockets::kernel::KernelSocket;
 use libc::c_int;
@@ -77,10 +78,7 @@ pub fn begin(fd: c_int, nonblocking: bool, origin: Origin) {
         Ok(stream) => stream,
         Err(error) => return Reason::NotTakenIn.count(format_args!("descriptor {fd}: {error}")),
     };
-    let family = match local {
-        SocketAddr::V4(_) => libc::AF_INET,
-        SocketAddr::V6(_) => libc::AF_INET6,
-    };
+    let family = Family::of(local.ip());
     let description = Description::connection(stream, family, nonblocking);
     let description = description.with_descriptors(descriptors);
     if !nonblocking {

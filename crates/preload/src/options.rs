@@ -6,6 +6,8 @@ use crate::reason::Reason;
 use crate::session;
 use crate::sys::{self, Errno, call, errno_of};
 use crate::timestamping;
+use baton_abi::address::Family;
+use baton_abi::control::is_timestamping;
 use baton_sockets::{SocketOption, TcpStream, Told};
 use libc::{c_int, c_void, socklen_t, timeval};
 use std::sync::atomic::Ordering;
@@ -230,7 +232,7 @@ pub unsafe fn needs_kernel(
 
 /// Returns the reason why setting this option leaves a connection to the kernel.
 pub fn reason(level: c_int, name: c_int) -> Reason {
-    match level == libc::SOL_SOCKET && timestamping::is_timestamping(name) {
+    match level == libc::SOL_SOCKET && is_timestamping(name) {
         true => Reason::Timestamping,
         false => Reason::Option,
     }
@@ -255,7 +257,7 @@ pub fn is_here(socket: &Description, level: c_int, name: c_int) -> bool {
 pub fn get(socket: &Description, level: c_int, name: c_int) -> Option<c_int> {
     let stream = socket.stream()?;
     let is_mtu = match level {
-        libc::IPPROTO_IPV6 => name == libc::IPV6_MTU && socket.family == libc::AF_INET6,
+        libc::IPPROTO_IPV6 => name == libc::IPV6_MTU && socket.family == Family::V6,
         _ => (level, name) == (libc::IPPROTO_IP, libc::IP_MTU),
     };
     if is_mtu && stream.is_away() {

@@ -308,6 +308,7 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use baton_abi::address::Family;
     use std::os::fd::{AsRawFd, OwnedFd};
     use std::os::unix::net::UnixStream;
 
@@ -320,7 +321,7 @@ mod tests {
     }
 
     fn entry() -> (Arc<Description>, Entry) {
-        let description = Arc::new(Description::kernel(libc::AF_INET));
+        let description = Arc::new(Description::kernel(Family::V4));
         (Arc::clone(&description), Entry::Socket(description))
     }
 

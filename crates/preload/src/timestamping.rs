@@ -1,21 +1,19 @@
 //! SO_TIMESTAMPING and its predecessors on connections of the adapter: which timestamps are reported, and the control messages that carry
 //! them (Linux, networking/timestamping).
 
-use crate::controls::Controls;
+use crate::controls;
 use crate::description::Description;
 use crate::sys::{Errno, errno_of};
-use baton_sockets::{SendTimes, TcpStream, Timestamping, TransmitTime};
-use libc::{c_int, msghdr, sock_extended_err};
+use baton_abi::control::{Controls, ExtendedError, is_timestamping};
+use baton_sockets::{SendTimes, TcpStream, Timestamping};
+use libc::{c_int, msghdr};
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Numbers of the options for programs with 64-bit seconds (asm-generic/socket.h).
 const SO_TIMESTAMP_NEW: c_int = 63;
 const SO_TIMESTAMPNS_NEW: c_int = 64;
-const SO_TIMESTAMPING_NEW: c_int = 65;
-/// The origin of an error that reports a timestamp (linux/errqueue.h).
-const SO_EE_ORIGIN_TIMESTAMPING: u8 = 4;
 
 /// The timestamps that a socket asked for. Connections inherit the request from their listener.
 #[derive(Debug, Default)]
@@ -45,11 +43,6 @@ impl Wishes {
 /// Returns whether a socket option is one of these.
 pub fn is_one(level: c_int, name: c_int) -> bool {
     level == libc::SOL_SOCKET && (is_timestamping(name) || is_elder(name))
-}
-
-/// Returns whether the option is SO_TIMESTAMPING, by either of its numbers.
-pub fn is_timestamping(name: c_int) -> bool {
-    matches!(name, libc::SO_TIMESTAMPING | SO_TIMESTAMPING_NEW)
 }
 
 fn is_elder(name: c_int) -> bool {
@@ -144,34 +137,6 @@ pub fn of_call(
     })
 }
 
-/// Returns what a SO_TIMESTAMPING control message asks for the bytes of its call, if there is such a message.
-///
-/// # Safety
-/// The control buffer is null or good for its length.
-pub unsafe fn asked_by(message: &msghdr) -> Result<Option<u32>, Errno> {
-    let mut asked = None;
-    // SAFETY: by this function's contract; the macros stay within the buffer's length.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(message);
-        while let Some(control) = header.as_ref() {
-            if control.cmsg_level == libc::SOL_SOCKET && is_timestamping(control.cmsg_type) {
-                let needed = libc::CMSG_LEN(size_of::<u32>() as u32) as usize;
-                if control.cmsg_len != needed {
-                    return Err(libc::EINVAL);
-                }
-                let flags = libc::CMSG_DATA(header).cast::<u32>().read_unaligned();
-                // The flag for hardware timestamps is accepted, and has no effect.
-                if flags & !(Timestamping::OF_CALL.bits() | 1) != 0 {
-                    return Err(libc::EINVAL);
-                }
-                asked = Some(flags);
-            }
-            header = libc::CMSG_NXTHDR(message, header);
-        }
-    }
-    Ok(asked)
-}
-
 /// Carries out recvmsg(2) from the error queue: returns the oldest report, without the data that it is about.
 ///
 /// # Safety
@@ -182,22 +147,13 @@ pub unsafe fn receive_report(socket: &Description, message: &mut msghdr) -> Resu
     let wishes = &socket.times;
     message.msg_flags = libc::MSG_ERRQUEUE;
     // SAFETY: by this function's contract.
-    let mut controls = unsafe { Controls::new(message) };
+    let mut controls = unsafe { controls::of(message) };
     if wishes.flags().contains(Timestamping::SOFTWARE) {
         let number = wishes.number.load(Ordering::Relaxed);
-        controls.put(libc::SOL_SOCKET, number, &scm_timestamping(report.at));
+        controls.put_timestamp(number, since_1970(report.at));
     }
-    let (level, kind, address_len) = match socket.family {
-        libc::AF_INET6 => {
-            let len = size_of::<libc::sockaddr_in6>();
-            (libc::SOL_IPV6, libc::IPV6_RECVERR, len)
-        }
-        _ => {
-            let len = size_of::<libc::sockaddr_in>();
-            (libc::SOL_IP, libc::IP_RECVERR, len)
-        }
-    };
-    controls.put(level, kind, &extended_error(&report, address_len));
+    let error = ExtendedError::of_timestamp(report.stage, report.byte.unwrap_or(0));
+    controls.put_error(socket.family, &error);
     Ok(0)
 }
 
@@ -213,42 +169,20 @@ pub fn tell_arrival(socket: &Description, controls: &mut Controls<'_>) {
         return;
     };
     if elder != 0 {
-        let [seconds, ns] = timespec(at);
-        let is_in_us = matches!(elder, libc::SO_TIMESTAMP | SO_TIMESTAMP_NEW);
-        let fraction = if is_in_us { ns / 1000 } else { ns };
-        let time = [seconds, fraction].map(i64::to_ne_bytes);
+        let at = since_1970(at);
+        let fraction = match elder {
+            libc::SO_TIMESTAMP | SO_TIMESTAMP_NEW => at.subsec_micros(),
+            _ => at.subsec_nanos(),
+        };
+        let time = [at.as_secs() as i64, fraction.into()].map(i64::to_ne_bytes);
         controls.put(libc::SOL_SOCKET, elder, time.as_flattened());
     }
     if tells {
         let number = wishes.number.load(Ordering::Relaxed);
-        controls.put(libc::SOL_SOCKET, number, &scm_timestamping(at));
+        controls.put_timestamp(number, since_1970(at));
     }
 }
 
-/// Converts to `struct timespec`.
-fn timespec(at: SystemTime) -> [i64; 2] {
-    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    [since.as_secs() as i64, since.subsec_nanos().into()]
-}
-
-/// Converts to `struct scm_timestamping`: a software timestamp, and no hardware timestamps.
-fn scm_timestamping(at: SystemTime) -> [u8; 48] {
-    let [seconds, ns] = timespec(at);
-    let mut times = [0; 48];
-    let parts = times.as_chunks_mut::<8>().0.iter_mut();
-    for (place, part) in parts.zip([seconds, ns]) {
-        *place = part.to_ne_bytes();
-    }
-    times
-}
-
-/// Returns a `struct sock_extended_err` for a timestamp, followed by an empty address (ip(7)).
-fn extended_error(report: &TransmitTime, address_len: usize) -> Vec<u8> {
-    let mut error = (libc::ENOMSG as u32).to_ne_bytes().to_vec();
-    error.extend([SO_EE_ORIGIN_TIMESTAMPING, 0, 0, 0]);
-    error.extend((report.stage as u32).to_ne_bytes());
-    error.extend(report.byte.unwrap_or(0).to_ne_bytes());
-    debug_assert_eq!(error.len(), size_of::<sock_extended_err>());
-    error.resize(error.len() + address_len, 0);
-    error
+fn since_1970(at: SystemTime) -> Duration {
+    at.duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -2,26 +2,18 @@
 
 use super::Data;
 use super::memory::{bytes, gather, instance, len_of, parts, report, scatter};
-use crate::address::Family;
 use crate::errno::Errno;
 use crate::io::{Read, Write};
 use crate::sockets::{Receive, Received, Send};
 use crate::splice::Splice;
-use crate::timestamping::Stamp;
 use crate::world::World;
-use crate::zero_copy::Completion;
-use baton_wire::Time;
+use baton_abi::control::{Controls, ExtendedError, requested_timestamps};
 use bytes::Bytes;
 use libc::{c_int, c_uint, c_void, iovec, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t};
+use std::time::Duration;
 
 /// Type of the control message with the number of unread bytes (linux/tcp.h: TCP_CM_INQ).
 const TCP_CM_INQ: c_int = 36;
-
-/// Origin and code of a zero-copy report whose data was copied after all (linux/errqueue.h).
-const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
-const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
-/// Origin of a timestamp report.
-const SO_EE_ORIGIN_TIMESTAMPING: u8 = 4;
 
 fn whole(buffer: *mut c_void, len: usize) -> iovec {
     iovec {
@@ -175,98 +167,30 @@ pub(super) unsafe extern "C" fn recvmsg(
 /// # Safety
 /// The control buffer is null or valid for its length.
 unsafe fn put_control(message: &mut msghdr, received: &Received) {
-    let mut room = std::mem::replace(&mut message.msg_controllen, 0);
-    if received.completion.is_some() || received.stamp.is_some() {
+    let room = match message.msg_control.is_null() {
+        true => 0,
+        false => message.msg_controllen,
+    };
+    let (stamp, completion) = (received.stamp.as_ref(), received.completion);
+    if completion.is_some() || stamp.is_some() {
         message.msg_flags |= libc::MSG_ERRQUEUE;
     }
-    for control in controls_of(received) {
-        let needed = usize::from_ne_bytes(
-            *control
-                .first_chunk()
-                .expect("a control message has a length"),
-        );
-        if message.msg_control.is_null() || room < needed {
-            message.msg_flags |= libc::MSG_CTRUNC;
-            return;
-        }
-        let len = control.len().min(room);
-        // SAFETY: not null, and so valid for its remaining `room` bytes, by this function's contract.
-        unsafe {
-            let at = message.msg_control.byte_add(message.msg_controllen);
-            std::ptr::copy_nonoverlapping(control.as_ptr(), at.cast(), len);
-        }
-        message.msg_controllen += len;
-        room -= len;
+    // SAFETY: by this function's contract.
+    let mut controls = unsafe { Controls::new(message, room) };
+    let reported = stamp.filter(|stamp| stamp.tells_time);
+    if let Some(at) = reported.map(|stamp| stamp.at).or(received.arrived) {
+        let since_1970 = Duration::from_micros(World::unix_us(at));
+        controls.put_timestamp(libc::SCM_TIMESTAMPING, since_1970);
     }
-}
-
-/// The control messages for what was received, each padded (cmsg(3)).
-fn controls_of(received: &Received) -> impl Iterator<Item = Vec<u8>> {
-    let told = received.stamp.as_ref().filter(|stamp| stamp.tells_time);
-    let time = told.map(|stamp| stamp.at).or(received.arrived);
-    let time = time.map(times_of);
-    let time = time.map(|times| control_message(libc::SOL_SOCKET, libc::SCM_TIMESTAMPING, &times));
-    let (level, kind) = match received.family {
-        Family::V4 => (libc::IPPROTO_IP, libc::IP_RECVERR),
-        Family::V6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
-    };
-    let stamped = received.stamp.as_ref().map(error_of_stamp);
-    let error = stamped.or(received.completion.map(error_of));
-    let error =
-        error.map(|error| control_message(level, kind, &blaming_nobody(error, received.family)));
-    let unread = received.unread;
-    let unread =
-        unread.map(|len| control_message(libc::IPPROTO_TCP, TCP_CM_INQ, &len.to_ne_bytes()));
-    time.into_iter().chain(error).chain(unread)
-}
-
-/// `struct scm_timestamping` with the software timestamp only.
-fn times_of(at: Time) -> Vec<u8> {
-    let us = World::unix_us(at);
-    let parts = [us / 1_000_000, us % 1_000_000 * 1000, 0, 0, 0, 0];
-    parts.iter().flat_map(|part| part.to_ne_bytes()).collect()
-}
-
-/// `struct sock_extended_err` of a timestamp.
-fn error_of_stamp(stamp: &Stamp) -> Vec<u8> {
-    let mut error = libc::ENOMSG.to_ne_bytes().to_vec();
-    error.extend([SO_EE_ORIGIN_TIMESTAMPING, 0, 0, 0]);
-    error.extend((stamp.stage as u32).to_ne_bytes());
-    error.extend(stamp.id.to_ne_bytes());
-    error
-}
-
-/// `struct sock_extended_err` of a zero-copy report.
-fn error_of(completion: Completion) -> Vec<u8> {
-    let mut error = vec![0; 4];
-    let code = match completion.copied {
-        true => SO_EE_CODE_ZEROCOPY_COPIED,
-        false => 0,
-    };
-    error.extend([SO_EE_ORIGIN_ZEROCOPY, 0, code, 0]);
-    error.extend(completion.first.to_ne_bytes());
-    error.extend(completion.last.to_ne_bytes());
-    error
-}
-
-/// Appends the address of the offender, which is empty (ip(7)).
-fn blaming_nobody(mut error: Vec<u8>, family: Family) -> Vec<u8> {
-    let address_len = match family {
-        Family::V4 => size_of::<libc::sockaddr_in>(),
-        Family::V6 => size_of::<libc::sockaddr_in6>(),
-    };
-    error.resize(error.len() + address_len, 0);
-    error
-}
-
-fn control_message(level: c_int, kind: c_int, data: &[u8]) -> Vec<u8> {
-    let len = size_of::<libc::cmsghdr>() + data.len();
-    let mut message = len.to_ne_bytes().to_vec();
-    message.extend(level.to_ne_bytes());
-    message.extend(kind.to_ne_bytes());
-    message.extend(data);
-    message.resize(len.next_multiple_of(size_of::<usize>()), 0);
-    message
+    let error = stamp.map(|stamp| ExtendedError::of_timestamp(stamp.stage, stamp.id));
+    let error = error
+        .or_else(|| completion.map(|it| ExtendedError::of_zero_copy(it.first, it.last, it.copied)));
+    if let Some(error) = error {
+        controls.put_error(received.family, &error);
+    }
+    if let Some(len) = received.unread {
+        controls.put(libc::IPPROTO_TCP, TCP_CM_INQ, &len.to_ne_bytes());
+    }
 }
 
 /// Runs write(2) with these parts.
@@ -381,28 +305,6 @@ pub(super) unsafe extern "C" fn sendto(
     }))
 }
 
-/// The SO_TIMESTAMPING flags that a control message requests for the bytes of its call, if there is one.
-///
-/// # Safety
-/// The control buffer is null or valid for its length.
-unsafe fn asked_by(message: &msghdr) -> Option<u32> {
-    // SAFETY: by this function's contract; the macros stay within the buffer's length.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(message);
-        while let Some(control) = header.as_ref() {
-            let flags_len = libc::CMSG_LEN(size_of::<u32>() as c_uint) as usize;
-            if control.cmsg_level == libc::SOL_SOCKET
-                && control.cmsg_type == libc::SO_TIMESTAMPING
-                && control.cmsg_len >= flags_len
-            {
-                return Some(libc::CMSG_DATA(header).cast::<u32>().read_unaligned());
-            }
-            header = libc::CMSG_NXTHDR(message, header);
-        }
-    }
-    None
-}
-
 /// sendmsg(2).
 ///
 /// # Safety
@@ -419,7 +321,10 @@ pub(super) unsafe extern "C" fn sendmsg(
     // SAFETY: not null, and so a message by this function's contract.
     let message = unsafe { &*message };
     // SAFETY: by this function's contract.
-    let asks = unsafe { asked_by(message) };
+    let asks = match unsafe { requested_timestamps(message) } {
+        Ok(asks) => asks,
+        Err(errno) => return report(Err(Errno(errno))),
+    };
     // SAFETY: by this function's contract.
     let addr = unsafe { bytes(message.msg_name, message.msg_namelen as usize) };
     report(addr.and_then(|addr| {

@@ -3,11 +3,11 @@
 use super::congestion_name;
 use super::set::{HARMLESS_IP, HARMLESS_IPV6, HARMLESS_SOCKET, HARMLESS_TCP, TCP_INQ};
 use super::value::{of_fast_open_keys, of_linger, of_timeout};
-use crate::address::Family;
 use crate::errno::Errno;
 use crate::sockets::SocketId;
-use crate::tcp_info;
 use crate::world::World;
+use baton_abi::address::Family;
+use baton_abi::tcp_info::{self, SocketInfo};
 use baton_tcp::FastOpenKeys;
 use baton_wire::Endpoint;
 use libc::c_int;
@@ -221,9 +221,21 @@ impl World {
         let socket = &self.sockets[id];
         let state = self.tcp_state(id);
         let Some(conn) = socket.conn else {
-            return tcp_info::without_connection(state, socket);
+            let listening = socket.listening.as_ref();
+            let queue = listening.map(|it| [it.queue.len() as u32, it.backlog as u32]);
+            let queue = queue.unwrap_or_default();
+            return tcp_info::without_connection(state, socket.probes, socket.syn_data, queue);
         };
-        let info = self.stack.info(self.now(), conn);
-        tcp_info::of_connection(self.now(), state, &info, socket, &self.links[&conn])
+        let (now, link) = (self.now(), &self.links[&conn]);
+        let about_socket = SocketInfo {
+            state,
+            is_active: socket.active,
+            receive_space: socket.window.offered(),
+            receive_rtt: socket.window.round_trip(),
+            pacing_rates: [link.pacing.rate(), socket.options.max_pacing_rate],
+            limited_us: link.limits.totals_us(now),
+            unsent: 0,
+        };
+        tcp_info::of_connection(&self.stack.info(now, conn), &about_socket)
     }
 }

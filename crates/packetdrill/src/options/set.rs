@@ -4,8 +4,10 @@ use super::congestion_named;
 use super::value::{fast_open_keys, int, int_or_byte, int_within, linger, rate, timeout};
 use crate::errno::Errno;
 use crate::flags::FastOpenBits;
-use crate::sockets::{Socket, SocketId, TcpState};
+use crate::sockets::{Socket, SocketId};
 use crate::world::World;
+use baton_abi::address::Family;
+use baton_abi::tcp_info::TcpState;
 use baton_wire::Timestamping;
 use libc::c_int;
 
@@ -296,7 +298,7 @@ impl World {
 
     fn set_ipv6_option(&mut self, id: SocketId, name: c_int, value: &[u8]) -> Result<(), Errno> {
         let socket = &mut self.sockets[id];
-        if socket.family == crate::address::Family::V4 {
+        if socket.family == Family::V4 {
             return Err(UNKNOWN);
         }
         let bound = socket.bound.is_some();
@@ -336,7 +338,7 @@ impl World {
         };
         let local = self.stack.flow(conn).local.addr;
         let config = socket.options.config(&self.settings, &socket.window, local);
-        let service = socket.options.service(crate::address::Family::of(local));
+        let service = socket.options.service(Family::of(local));
         let (may_fragment, cork) = (socket.options.may_fragment(), socket.options.cork);
         let max_pacing_rate = socket.options.max_pacing_rate;
         // That a script uses more sets of parameters than the engine keeps is only theoretical.

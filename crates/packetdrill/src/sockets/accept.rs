@@ -1,11 +1,11 @@
 //! accept.
 
 use super::{Association, Socket, SocketId, Waiting};
-use crate::address;
 use crate::descriptors::File;
 use crate::errno::{Errno, Outcome, fail, wait};
 use crate::receive_window::ReceiveWindow;
 use crate::world::World;
+use baton_abi::address;
 use baton_tcp::{ConnId, ListenerId};
 use baton_wire::{Span, Time};
 use libc::c_int;
@@ -50,7 +50,8 @@ impl Accept {
                 _ => wait(now, limit),
             };
         };
-        let remote = address::write(listening.queue[place].remote, socket.family);
+        let remote = listening.queue[place].remote;
+        let remote = address::write((remote.addr, remote.port).into(), socket.family).to_vec();
         let child = world.take_waiting(id, place)?;
         Ok((child, remote))
     }

@@ -1,10 +1,11 @@
 //! shutdown and close.
 
-use super::{Association, SocketId, TcpState};
+use super::{Association, SocketId};
 use crate::descriptors::File;
 use crate::errno::{Errno, Outcome, Stop};
 use crate::sockets::Ready;
 use crate::world::World;
+use baton_abi::tcp_info::TcpState;
 use baton_tcp::{ConnId, State};
 use baton_wire::{Span, Time};
 use libc::c_int;

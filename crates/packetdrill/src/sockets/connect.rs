@@ -1,11 +1,12 @@
 //! connect.
 
-use super::{Association, Ready, SocketId, TcpState};
-use crate::address::{self, Family};
+use super::{Association, Ready, SocketId};
 use crate::errno::{Errno, Outcome, Stop, fail};
 use crate::flags::FastOpenBits;
 use crate::network::Link;
 use crate::world::World;
+use baton_abi::address::{self, Family};
+use baton_abi::tcp_info::TcpState;
 use baton_tcp::{ConnId, FastOpen};
 use baton_wire::{Endpoint, Flow, Time};
 use libc::c_int;
@@ -108,7 +109,7 @@ impl World {
         if socket.listening.is_some() || socket.conn.is_some() {
             return Err(Errno(libc::EISCONN));
         }
-        let remote = address::read(sockaddr, socket.family)?;
+        let remote = socket.read_address(sockaddr)?;
         if remote.addr.is_multicast() {
             return Err(Errno(libc::ENETUNREACH));
         }

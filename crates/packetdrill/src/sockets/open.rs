@@ -1,10 +1,10 @@
 //! socket, bind and listen.
 
 use super::{Association, Listening, Socket, SocketId};
-use crate::address::{self, Family};
 use crate::descriptors::File;
 use crate::errno::Errno;
 use crate::world::World;
+use baton_abi::address::Family;
 use baton_wire::Endpoint;
 use libc::c_int;
 use smallvec::SmallVec;
@@ -16,11 +16,7 @@ impl World {
     /// # Errors
     /// As in the manual page, for a host without other protocols.
     pub fn socket(&mut self, domain: c_int, kind: c_int, protocol: c_int) -> Result<c_int, Errno> {
-        let family = match domain {
-            libc::AF_INET => Family::V4,
-            libc::AF_INET6 => Family::V6,
-            _ => return Err(Errno(libc::EAFNOSUPPORT)),
-        };
+        let family = Family::from_number(domain).ok_or(Errno(libc::EAFNOSUPPORT))?;
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         match kind & !flags {
             libc::SOCK_STREAM => {}
@@ -46,7 +42,7 @@ impl World {
     /// As in ip(7).
     pub fn bind(&mut self, fd: c_int, sockaddr: &[u8]) -> Result<(), Errno> {
         let id = self.socket_id(fd)?;
-        let mut local = address::read(sockaddr, self.sockets[id].family)?;
+        let mut local = self.sockets[id].read_address(sockaddr)?;
         if self.sockets[id].bound.is_some() || self.sockets[id].conn.is_some() {
             return Err(Errno(libc::EINVAL));
         }

@@ -1,9 +1,10 @@
 //! Conditions of a socket for poll and epoll, and wake-ups after changes (poll(2), epoll(7), tcp_poll of Linux).
 
-use super::{SocketId, TcpState};
+use super::SocketId;
 use crate::descriptors::File;
 use crate::network::Link;
 use crate::world::World;
+use baton_abi::tcp_info::TcpState;
 
 /// Conditions, with the values of the POLL* and EPOLL* constants (which agree).
 pub(crate) struct Ready;

@@ -1,11 +1,12 @@
 //! read, recv and related calls on sockets.
 
-use super::{Socket, SocketId, TcpState};
-use crate::address::Family;
+use super::{Socket, SocketId};
 use crate::errno::{Errno, Outcome, fail, wait};
 use crate::timestamping::Stamp;
 use crate::world::World;
 use crate::zero_copy::Completion;
+use baton_abi::address::Family;
+use baton_abi::tcp_info::TcpState;
 use baton_wire::{Time, Timestamping};
 use libc::c_int;
 

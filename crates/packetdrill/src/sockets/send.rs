@@ -1,9 +1,10 @@
 //! write, send and related calls on sockets.
 
-use super::{Association, SocketId, TcpState};
+use super::{Association, SocketId};
 use crate::errno::{Errno, Outcome, Stop, fail, wait};
 use crate::flags::Gso;
 use crate::world::World;
+use baton_abi::tcp_info::TcpState;
 use baton_tcp::{ConnId, WriteFlags};
 use baton_wire::{Time, Timestamping};
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 //! Calls that read.
 
 use super::{give, parts, without_urgent};
-use crate::controls::Controls;
+use crate::controls;
 use crate::description::Side;
 use crate::pointers;
 use crate::sys::{Errno, call};
@@ -132,7 +132,7 @@ unsafe fn receive_message(fd: c_int, message: *mut msghdr, flags: c_int) -> Resu
     message.msg_namelen = 0;
     message.msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
     // SAFETY: as above.
-    let mut controls = unsafe { Controls::new(message) };
+    let mut controls = unsafe { controls::of(message) };
     if received > 0 {
         timestamping::tell_arrival(&socket, &mut controls);
     }

@@ -7,8 +7,8 @@ use crate::pointers;
 use crate::reason::Reason;
 use crate::sys::{Errno, call};
 use crate::table;
-use crate::timestamping;
 use crate::transfer::Call;
+use baton_abi::control::requested_timestamps;
 use libc::{
     c_int, c_uint, c_void, iovec, mmsghdr, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t,
 };
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
         }
         let message = &*message;
         let asks = match has_controls(message) {
-            true => timestamping::asked_by(message),
+            true => requested_timestamps(message),
             false if message.msg_control.is_null() || message.msg_controllen == 0 => Ok(None),
             false => Err(libc::EFAULT),
         };

@@ -16,6 +16,7 @@ use crate::table::{self, Entry};
 use crate::tcp_info;
 use crate::timestamping;
 use crate::unconnected;
+use baton_abi::address::Family;
 use baton_sockets::{TcpListener, TcpStream, Watched};
 use libc::{c_int, c_void, sockaddr, socklen_t};
 use rustix::event::{PollFd, PollFlags};
@@ -28,10 +29,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Returns the address family of a TCP socket, or `None` if the descriptor is no TCP socket.
-pub fn family(fd: c_int) -> Option<c_int> {
+pub fn family(fd: c_int) -> Option<Family> {
     let is_tcp = sys::option(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP);
     let family = sys::option(fd, libc::SOL_SOCKET, libc::SO_DOMAIN).ok()?;
-    (is_tcp && matches!(family, libc::AF_INET | libc::AF_INET6)).then_some(family)
+    Family::from_number(family).filter(|_| is_tcp)
 }
 
 /// bind(2). Binds to an address of the adapter even if the kernel does not have the address.
@@ -290,7 +291,14 @@ fn accept_on_adapter(
         }
         // Without a descriptor, the connection stays in the backlog.
         // SAFETY: this only creates a socket.
-        let made = unsafe { call!(SYS_socket, socket.family, libc::SOCK_STREAM | flags, 0) };
+        let made = unsafe {
+            call!(
+                SYS_socket,
+                socket.family.number(),
+                libc::SOCK_STREAM | flags,
+                0
+            )
+        };
         let fd = outcome(made)? as c_int;
         // The connection is lost with the adapter, or another thread took it.
         let Ok((stream, peer)) = one.accept() else {
@@ -493,7 +501,7 @@ pub unsafe extern "C" fn setsockopt(
 /// `to` is valid for `*len` bytes, or one of the pointers is [bad](pointers::is_bad).
 unsafe fn peer_name(
     stream: &TcpStream,
-    family: c_int,
+    family: Family,
     to: *mut c_void,
     len: *mut socklen_t,
 ) -> Result<usize, Errno> {

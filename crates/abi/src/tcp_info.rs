@@ -1,9 +1,14 @@
-//! `struct tcp_info` of Linux 6.x, field by field in its order (linux/tcp.h).
+//! `struct tcp_info` of Linux 6.18, field by field in its order (linux/tcp.h).
 
-use crate::network::Link;
-use crate::sockets::{Socket, TcpState};
 use baton_tcp::{CongestionPhase, Info, State};
-use baton_wire::{Span, Time};
+use baton_wire::Span;
+
+/// Bytes of the whole structure; fields that are unknown here are zero.
+pub const LEN: usize = 280;
+/// Offset of the path's MTU, 4 bytes.
+pub const PATH_MTU_AT: usize = 60;
+/// Offset of the advertised MSS, 4 bytes.
+pub const ADVERTISED_MSS_AT: usize = 84;
 
 /// TCPI_OPT_*.
 const TIMESTAMPS: u8 = 1;
@@ -14,18 +19,66 @@ const SYN_DATA: u8 = 32;
 
 /// `snd_ssthresh` before the first loss (TCP_INFINITE_SSTHRESH).
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
-
 /// `min_rtt` before the first measurement.
 const NO_MIN_RTT: u32 = u32::MAX;
-
 /// TCP_MSS_DEFAULT.
 const DEFAULT_MSS: u32 = 536;
-
 /// Bytes of the timestamps option in each segment.
 const TIMESTAMPS_LEN: u32 = 12;
-
 /// Initial degree of reordering (tcp_reordering).
 const USUAL_REORDERING: u32 = 3;
+
+/// State of a TCP socket, with the numbers of Linux (tcp_states.h). Half-open connections at a listener have no socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum TcpState {
+    Established = 1,
+    SynSent = 2,
+    SynReceived = 3,
+    FinWait1 = 4,
+    FinWait2 = 5,
+    TimeWait = 6,
+    Close = 7,
+    CloseWait = 8,
+    LastAck = 9,
+    Listen = 10,
+    Closing = 11,
+}
+
+impl From<State> for TcpState {
+    fn from(state: State) -> Self {
+        match state {
+            State::SynSent => Self::SynSent,
+            State::SynReceived => Self::SynReceived,
+            State::Established => Self::Established,
+            State::FinWait1 => Self::FinWait1,
+            State::FinWait2 => Self::FinWait2,
+            State::CloseWait => Self::CloseWait,
+            State::Closing => Self::Closing,
+            State::LastAck => Self::LastAck,
+            State::TimeWait => Self::TimeWait,
+        }
+    }
+}
+
+/// What the socket layer knows of a connection, in addition to the engine.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketInfo {
+    /// State of the socket.
+    pub state: TcpState,
+    /// Whether the socket opened the connection itself: its SYN counts as acknowledged.
+    pub is_active: bool,
+    /// Bytes of the receive window that are offered at most.
+    pub receive_space: u32,
+    /// Round-trip time that the receiver has measured.
+    pub receive_rtt: Span,
+    /// Pacing rate and its limit (SO_MAX_PACING_RATE), bytes a second.
+    pub pacing_rates: [Option<u64>; 2],
+    /// Times for which sending was limited: in all, by the receiver's window, by the send buffer. Microseconds.
+    pub limited_us: [u64; 3],
+    /// Bytes that wait in front of the engine's send buffer.
+    pub unsent: u32,
+}
 
 /// The structure while it is being filled.
 #[derive(Default)]
@@ -37,15 +90,19 @@ impl Fields {
     }
 
     fn ints(&mut self, values: &[u32]) {
-        for value in values {
-            self.0.extend(value.to_ne_bytes());
-        }
+        self.0
+            .extend(values.iter().flat_map(|value| value.to_ne_bytes()));
     }
 
     fn longs(&mut self, values: &[u64]) {
-        for value in values {
-            self.0.extend(value.to_ne_bytes());
-        }
+        self.0
+            .extend(values.iter().flat_map(|value| value.to_ne_bytes()));
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        debug_assert!(self.0.len() <= LEN, "no more than Linux has");
+        self.0.resize(LEN, 0);
+        self.0
     }
 }
 
@@ -62,49 +119,35 @@ fn ms(span: Span) -> u32 {
     us(span) / 1000
 }
 
-/// The structure of a socket whose connection the engine does not have, or no longer.
-pub(crate) fn without_connection(state: TcpState, socket: &Socket) -> Vec<u8> {
-    let mut fields = Fields::default();
-    let options = if socket.syn_data { SYN_DATA } else { 0 };
-    fields.bytes(&[state as u8, 0, 0, socket.probes, 0, options, 0, 0]);
-    let queued = socket
-        .listening
-        .as_ref()
-        .map_or(0, |listening| listening.queue.len());
-    let backlog = socket
-        .listening
-        .as_ref()
-        .map_or(0, |listening| listening.backlog);
-    // A listener shows its queue and its limit where a connection shows segments in flight and reported ones.
-    fields.ints(&[0, 0, 0, 0, queued as u32, backlog as u32, 0, 0, 0]);
-    fields.ints(&[0, 0, 0, 0]);
-    fields.ints(&[0, 0, 0, 0, NO_THRESHOLD, 0, 0, USUAL_REORDERING]);
-    fields.0.resize(FULL_LEN, 0);
-    fields.0
-}
-
-/// Bytes of the whole structure in Linux 6.18; unknown fields are zero.
-const FULL_LEN: usize = 280;
-
-/// The structure of a connection.
-pub(crate) fn of_connection(
-    now: Time,
+/// Returns the structure of a socket without a connection, or whose connection has ended. `queued` connections wait in a listener's queue, which
+/// holds `backlog`.
+pub fn without_connection(
     state: TcpState,
-    info: &Info,
-    socket: &Socket,
-    link: &Link,
+    probes: u8,
+    syn_data: bool,
+    [queued, backlog]: [u32; 2],
 ) -> Vec<u8> {
     let mut fields = Fields::default();
-    put_state(&mut fields, state, info);
-    put_segments(&mut fields, info);
-    put_path(&mut fields, info, socket);
-    put_totals(&mut fields, now, info, socket, link);
-    debug_assert!(fields.0.len() <= FULL_LEN, "no more than Linux has");
-    fields.0.resize(FULL_LEN, 0);
-    fields.0
+    let options = if syn_data { SYN_DATA } else { 0 };
+    fields.bytes(&[state as u8, 0, 0, probes, 0, options, 0, 0]);
+    // A listener shows its queue and its limit where a connection shows segments in flight and reported ones.
+    fields.ints(&[0, 0, 0, 0, queued, backlog, 0, 0, 0]);
+    fields.ints(&[0, 0, 0, 0]);
+    fields.ints(&[0, 0, 0, 0, NO_THRESHOLD, 0, 0, USUAL_REORDERING]);
+    fields.finish()
 }
 
-fn put_state(fields: &mut Fields, state: TcpState, info: &Info) {
+/// Returns the structure of a connection.
+pub fn of_connection(info: &Info, socket: &SocketInfo) -> Vec<u8> {
+    let mut fields = Fields::default();
+    put_state(&mut fields, info, socket);
+    put_segments(&mut fields, info);
+    put_path(&mut fields, info, socket);
+    put_totals(&mut fields, info, socket);
+    fields.finish()
+}
+
+fn put_state(fields: &mut Fields, info: &Info, socket: &SocketInfo) {
     let phase = match info.phase {
         // Reports of holes do not count as losses yet: disorder.
         CongestionPhase::Open if info.sacked + info.lost > 0 => 1,
@@ -115,31 +158,29 @@ fn put_state(fields: &mut Fields, state: TcpState, info: &Info) {
         CongestionPhase::Recovery => 3,
         CongestionPhase::Loss => 4,
     };
-    let mut options = 0;
-    for (on, bit) in [
+    let options = [
         (info.timestamps, TIMESTAMPS),
         (info.sack, SACK),
         (info.window_scaling, WINDOW_SCALING),
         (info.ecn, ECN),
         (info.syn_data, SYN_DATA),
-    ] {
-        options |= if on { bit } else { 0 };
-    }
-    let scales = info.send_shift | info.receive_shift << 4;
+    ];
+    let options = options.iter().filter(|(is_on, _)| *is_on);
     fields.bytes(&[
-        state as u8,
+        socket.state as u8,
         phase,
         info.retransmits,
         info.probes,
         info.backoff,
+        options.fold(0, |bits, (_, bit)| bits | bit),
+        info.send_shift | info.receive_shift << 4,
+        0,
     ]);
-    fields.bytes(&[options, scales, 0]);
     // Before the peer's segments are known, they are assumed to have the default size.
     let guess = u32::from(info.advertised_mss).min(DEFAULT_MSS);
-    let receive_mss = if info.data_segments_in == 0 {
-        guess
-    } else {
-        info.receive_mss
+    let receive_mss = match info.data_segments_in {
+        0 => guess,
+        _ => info.receive_mss,
     };
     fields.ints(&[in_ticks(info.rto), us(info.ato), info.send_mss, receive_mss]);
 }
@@ -168,47 +209,44 @@ fn put_segments(fields: &mut Fields, info: &Info) {
     ]);
 }
 
-fn put_path(fields: &mut Fields, info: &Info, socket: &Socket) {
+fn put_path(fields: &mut Fields, info: &Info, socket: &SocketInfo) {
     let mss = info.send_mss.max(1);
     let threshold = match info.slow_start_threshold {
         bytes if bytes >= 1 << 30 => NO_THRESHOLD,
         bytes => bytes / mss,
     };
+    let options_len = if info.timestamps { TIMESTAMPS_LEN } else { 0 };
     fields.ints(&[
         info.path_mtu,
-        socket.window.offered(),
+        socket.receive_space,
         info.srtt.map_or(0, us),
         info.rttvar.map_or(0, us),
         threshold,
         info.congestion_window / mss,
-        u32::from(info.advertised_mss) - if info.timestamps { TIMESTAMPS_LEN } else { 0 },
+        u32::from(info.advertised_mss).saturating_sub(options_len),
         info.reordering_segments,
-        us(socket.window.round_trip()),
-        socket.window.offered(),
+        us(socket.receive_rtt),
+        socket.receive_space,
         info.total_retransmissions,
     ]);
 }
 
-fn put_totals(fields: &mut Fields, now: Time, info: &Info, socket: &Socket, link: &Link) {
+fn put_totals(fields: &mut Fields, info: &Info, socket: &SocketInfo) {
     // A SYN counts as delivered, and as a byte acknowledged when the socket connected.
     let established = !matches!(info.state, State::SynSent | State::SynReceived);
-    let own_syn = established && socket.active;
-    fields.longs(&[
-        link.pacing.rate().unwrap_or(u64::MAX),
-        socket.options.max_pacing_rate.unwrap_or(u64::MAX),
-        info.bytes_acked + u64::from(own_syn),
-        info.bytes_received,
-    ]);
+    let own_syn = established && socket.is_active;
+    fields.longs(&socket.pacing_rates.map(|rate| rate.unwrap_or(u64::MAX)));
+    fields.longs(&[info.bytes_acked + u64::from(own_syn), info.bytes_received]);
     fields.ints(&[
         info.segments_out,
         info.segments_in,
-        info.not_sent,
+        info.not_sent.saturating_add(socket.unsent),
         info.min_rtt.map_or(NO_MIN_RTT, us),
         info.data_segments_in,
         info.data_segments_out,
     ]);
     fields.longs(&[info.delivery_rate]);
-    fields.longs(&link.limits.totals_us(now));
+    fields.longs(&socket.limited_us);
     fields.ints(&[info.delivered + u32::from(established), info.delivered_ce]);
     fields.longs(&[info.bytes_sent, info.bytes_retransmitted]);
     fields.ints(&[
@@ -223,24 +261,18 @@ fn put_totals(fields: &mut Fields, now: Time, info: &Info, socket: &Socket, link
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::Family;
-    use crate::flags::Settings;
-
-    #[test]
-    fn a_closed_socket_has_a_whole_structure() {
-        let socket = Socket::new(Family::V4, &Settings::default());
-        let info = without_connection(TcpState::Close, &socket);
-        assert_eq!((info.len(), info[0]), (FULL_LEN, 7));
-    }
 
     /// The C library defines the start of the structure: offsets of fields agree.
     #[test]
     fn fields_have_the_offsets_of_the_c_library() {
-        let socket = Socket::new(Family::V4, &Settings::default());
-        let info = without_connection(TcpState::Close, &socket);
+        let info = without_connection(TcpState::Close, 0, false, [0, 0]);
+        assert_eq!((info.len(), info[0]), (LEN, 7));
         let at = std::mem::offset_of!(libc::tcp_info, tcpi_snd_ssthresh);
         assert_eq!(info[at..at + 4], NO_THRESHOLD.to_ne_bytes());
         let at = std::mem::offset_of!(libc::tcp_info, tcpi_reordering);
         assert_eq!(info[at..at + 4], USUAL_REORDERING.to_ne_bytes());
+        let (mtu, mss) = (PATH_MTU_AT, ADVERTISED_MSS_AT);
+        assert_eq!(mtu, std::mem::offset_of!(libc::tcp_info, tcpi_pmtu));
+        assert_eq!(mss, std::mem::offset_of!(libc::tcp_info, tcpi_advmss));
     }
 }
