@@ -122,7 +122,8 @@ impl Host {
     }
 
     /// Creates a host from a stack and an interface.
-    pub fn join(mut stack: Stack<Bytes>, interface: Interface) -> Self {
+    pub fn join(mut stack: Stack<Bytes>, mut interface: Interface) -> Self {
+        interface.set_flow_label_key(stack.flow_label_key());
         let mtu = interface.config().mtu;
         stack.limit_ipv6_mss(mtu.saturating_sub(IPV6_HEADERS_BYTES));
         Self {

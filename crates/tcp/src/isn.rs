@@ -54,6 +54,13 @@ impl Secret {
         hasher.finish()
     }
 
+    /// A key for flow labels, which are public.
+    pub(crate) fn flow_label_key(&self) -> u64 {
+        let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
+        hasher.write_u8(7);
+        hasher.finish()
+    }
+
     /// Default key of Fast Open cookies.
     pub(crate) fn fast_open_key(&self) -> [u8; 16] {
         let half = |use_of| {

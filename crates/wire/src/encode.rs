@@ -76,7 +76,7 @@ pub fn encode_pieces<'a>(
         out.append(piece);
     }
     let frame = &mut out[start..];
-    let pseudo_header = lower.complete(tcp_len, head.ecn, frame);
+    let pseudo_header = lower.complete(tcp_len, head, frame);
     let header = &mut frame[lower.len()..][..header_len];
     let sum = sum.add(write_tcp_header(head, header)).add(pseudo_header);
     header[TCP_CHECKSUM_AT..TCP_CHECKSUM_AT + 2].copy_from_slice(&sum.to_bytes());
@@ -118,7 +118,7 @@ pub fn encode_run<'a, B: Buffer>(
     let mut headers = [0; MOST_LEN];
     let headers = &mut headers[..data_start];
     headers.copy_from_slice(lower.with_room(header_len));
-    let pseudo_header = lower.complete(tcp_len, head.ecn, headers);
+    let pseudo_header = lower.complete(tcp_len, head, headers);
     let mut sum = write_tcp_header(head, &mut headers[tcp_start..]).add(pseudo_header);
     let mut seq = head.header.seq;
     let mut rest: &[u8] = &[];

@@ -1,7 +1,7 @@
 //! The headers below TCP, built once for all segments from one address to another.
 
 use crate::encode::MOST_TCP_HEADER_LEN;
-use crate::{Checksum, Ecn, EncodeError, Link};
+use crate::{Checksum, EncodeError, Head, Link};
 use etherparse::{EtherType, Ethernet2Header, IpNumber, Ipv4Header, Ipv6Header};
 use std::net::IpAddr;
 
@@ -22,10 +22,12 @@ const IPV4_CHECKSUM_AT: usize = 10;
 
 /// Offsets of fields in an IPv6 header (RFC 8200 3). The ECN field is the lower half of the byte's upper half.
 const IPV6_TRAFFIC_CLASS_AT: usize = 1;
+/// The lower 16 of the flow label's 20 bits. The others share a byte with the ECN field.
+const IPV6_FLOW_LABEL_AT: usize = 2;
 const IPV6_LENGTH_AT: usize = 4;
 
-/// The headers below TCP of segments from one address to another, optionally including Ethernet's. Only two of their fields differ between
-/// segments, the length and the ECN field: a library builds the rest once.
+/// The headers below TCP of segments from one address to another, optionally including Ethernet's. Only few of their fields differ between
+/// segments, the length, the ECN field and IPv6's flow label: a library builds the rest once.
 #[derive(Clone, Copy, Debug)]
 pub struct LowerHeaders {
     /// The headers, followed by zeros as space for a TCP header: the beginning of a frame is copied from here.
@@ -42,7 +44,8 @@ pub struct LowerHeaders {
 enum Version {
     /// Contains the sum of the header without the two fields.
     V4(Checksum),
-    V6,
+    /// Contains the key of the flow labels, if packets have them.
+    V6(Option<u64>),
 }
 
 impl LowerHeaders {
@@ -80,7 +83,7 @@ impl LowerHeaders {
                     ..Ipv6Header::default()
                 };
                 append(&ip.to_bytes());
-                Version::V6
+                Version::V6(None)
             }
             _ => return Err(EncodeError::MixedVersions),
         };
@@ -91,6 +94,16 @@ impl LowerHeaders {
             version,
             pseudo_header: pseudo_header(src, dst, IpNumber::TCP.0, 0),
         })
+    }
+
+    /// Gives IPv6 packets a flow label per pair of ports (RFC 6437 3), so that routers with several paths spread connections. The same `key`
+    /// gives the same labels.
+    #[must_use]
+    pub fn with_flow_labels(mut self, key: u64) -> Self {
+        if let Version::V6(labels) = &mut self.version {
+            *labels = Some(key);
+        }
+        self
     }
 
     /// Returns the length of the headers in bytes.
@@ -108,7 +121,7 @@ impl LowerHeaders {
     pub(crate) fn check_len(&self, tcp_len: usize) -> Result<u16, EncodeError> {
         let most = match self.version {
             Version::V4(_) => usize::from(u16::MAX) - IPV4_LEN,
-            Version::V6 => usize::from(u16::MAX),
+            Version::V6(_) => usize::from(u16::MAX),
         };
         match tcp_len <= most {
             true => Ok(tcp_len as u16),
@@ -116,11 +129,11 @@ impl LowerHeaders {
         }
     }
 
-    /// Fills in the two fields in a frame that begins with these headers; returns the sum of the segment's pseudo-header.
+    /// Fills in the fields that differ in a frame that begins with these headers; returns the sum of the segment's pseudo-header.
     #[inline]
-    pub(crate) fn complete(&self, tcp_len: u16, ecn: Ecn, frame: &mut [u8]) -> Checksum {
+    pub(crate) fn complete(&self, tcp_len: u16, head: Head<'_>, frame: &mut [u8]) -> Checksum {
         let ip = &mut frame[self.ip_start..self.len];
-        let ecn = ecn.to_traffic_class();
+        let ecn = head.ecn.to_traffic_class();
         let mut put = |at: usize, field: [u8; 2]| ip[at..at + 2].copy_from_slice(&field);
         match self.version {
             Version::V4(sum) => {
@@ -130,13 +143,25 @@ impl LowerHeaders {
                 put(IPV4_CHECKSUM_AT, sum.to_bytes());
                 ip[IPV4_TYPE_OF_SERVICE_AT] = ecn;
             }
-            Version::V6 => {
+            Version::V6(labels) => {
                 put(IPV6_LENGTH_AT, tcp_len.to_be_bytes());
-                ip[IPV6_TRAFFIC_CLASS_AT] = ecn << 4;
+                let [_, high, middle, low] =
+                    labels.map_or(0, |key| flow_label(key, head)).to_be_bytes();
+                put(IPV6_FLOW_LABEL_AT, [middle, low]);
+                ip[IPV6_TRAFFIC_CLASS_AT] = ecn << 4 | high;
             }
         }
         self.pseudo_header.add_u16(tcp_len)
     }
+}
+
+/// Returns the flow label of a connection, which routers hash together with the addresses (RFC 6437 2). It is never 0: that means none.
+#[inline]
+fn flow_label(key: u64, head: Head<'_>) -> u32 {
+    let ports = u64::from(head.src.port) << 16 | u64::from(head.dst.port);
+    // A multiplicative hash, whose upper bits depend on all bits of the ports.
+    let hash = (ports ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((hash >> 44) as u32).max(1)
 }
 
 /// Returns the header of an Ethernet frame that carries a packet from `src`.

@@ -348,6 +348,27 @@ fn data_in_pieces_is_joined() {
 }
 
 #[test]
+fn connections_over_ipv6_have_flow_labels() {
+    let mut packet = example();
+    packet.src.addr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    packet.dst.addr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    let headers = LowerHeaders::new(None, packet.src.addr, packet.dst.addr).expect("one version");
+    let encoded = |packet: &Packet, data: &'static [u8]| {
+        let (mut bytes, lower) = (Vec::new(), headers.with_flow_labels(7));
+        let data = std::iter::once(data);
+        encode_pieces(&lower, packet.head(), data, &mut bytes).expect("it fits");
+        let head = u32::from_be_bytes(*bytes.first_chunk().expect("a header"));
+        (head & 0xf_ffff, bytes)
+    };
+    let (label, bytes) = encoded(&packet, b"data");
+    assert_ne!(label, 0);
+    assert_eq!(decode_packet(&bytes), Ok((packet.clone(), &b"data"[..])));
+    assert_eq!(encoded(&packet, b"other").0, label);
+    packet.src.port += 1;
+    assert_ne!(encoded(&packet, b"data").0, label);
+}
+
+#[test]
 fn padding_and_extension_headers_are_not_data() {
     let mut packet = example();
     packet.src.addr = IpAddr::V6(Ipv6Addr::LOCALHOST);

@@ -97,6 +97,8 @@ pub struct Interface {
     link_mtu: u16,
     /// Largest packet to send, bytes: the link's MTU, or less if a router advertised less.
     mtu: u16,
+    /// Determines the flow labels of IPv6 packets.
+    flow_label_key: u64,
     icmp_limit: RateLimit,
     outbox: VecDeque<Vec<u8>>,
     path_errors: VecDeque<(Quote, PathError)>,
@@ -159,6 +161,7 @@ impl Interface {
             duties: Duties::new(&config),
             link_mtu: config.mtu,
             mtu: config.mtu,
+            flow_label_key: 0,
             icmp_limit: RateLimit::new(config.icmp_errors_per_second),
             outbox: VecDeque::new(),
             path_errors: VecDeque::new(),
@@ -171,6 +174,11 @@ impl Interface {
             stats: Stats::default(),
             config,
         })
+    }
+
+    /// Sets the secret from which the flow labels of IPv6 packets follow.
+    pub fn set_flow_label_key(&mut self, key: u64) {
+        self.flow_label_key = key;
     }
 
     // --- getters ---

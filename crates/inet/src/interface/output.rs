@@ -135,13 +135,13 @@ impl Interface {
                 Resolution::Failed => return Err(SendRefusal::NeighbourFailed),
                 Resolution::Asked => {
                     let mut packet = Vec::new();
-                    encode(&lower_headers(None, src, dst)?, segment, &mut packet)?;
+                    encode(&self.lower_headers(None, src, dst)?, segment, &mut packet)?;
                     self.neighbours.wait(next_hop, packet, &mut self.stats);
                     return Ok(Sent::Waits);
                 }
             }
         }
-        let headers = lower_headers(link, src, dst)?;
+        let headers = self.lower_headers(link, src, dst)?;
         self.known_way = Some(Way {
             src,
             dst,
@@ -150,6 +150,16 @@ impl Interface {
         });
         encode(&headers, segment, frame)?;
         Ok(Sent::Frame)
+    }
+
+    fn lower_headers(
+        &self,
+        link: Option<Link>,
+        src: IpAddr,
+        dst: IpAddr,
+    ) -> Result<LowerHeaders, SendRefusal> {
+        let headers = LowerHeaders::new(link, src, dst).map_err(|_| SendRefusal::Unencodable)?;
+        Ok(headers.with_flow_labels(self.flow_label_key))
     }
 
     /// Counts the result for a frame that begins at `start`, and removes a frame that was refused.
@@ -355,14 +365,6 @@ fn addresses_of(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
             ))
         }
     }
-}
-
-fn lower_headers(
-    link: Option<Link>,
-    src: IpAddr,
-    dst: IpAddr,
-) -> Result<LowerHeaders, SendRefusal> {
-    LowerHeaders::new(link, src, dst).map_err(|_| SendRefusal::Unencodable)
 }
 
 fn encode(

@@ -13,6 +13,7 @@ mod loopback;
 mod moving;
 mod observing;
 mod offloads;
+mod on_the_wire;
 mod peers;
 mod ports;
 mod repair;
@@ -38,6 +39,7 @@ fn main() {
         hostile::ALL,
         moving::ALL,
         observing::ALL,
+        on_the_wire::ALL,
         offloads::ALL,
         killed::ALL,
         loopback::ALL,

@@ -50,7 +50,7 @@ pub const ALL: &[(&str, fn())] = baton_testkit::tests![
 ];
 
 /// Port on which the peers listen.
-const FAR_PORT: u16 = 7;
+pub const FAR_PORT: u16 = 7;
 /// Number of writes of one test: each write moves the connection.
 const MOVES: usize = 60;
 /// Number of writes in a row, the last of which come after the answer to a move.

@@ -153,6 +153,11 @@ impl<P: Payload> Stack<P> {
         &self.profiles[0]
     }
 
+    /// Secret of the flow labels of this host's IPv6 packets.
+    pub fn flow_label_key(&self) -> u64 {
+        self.secret.flow_label_key()
+    }
+
     /// Totals since the stack was created.
     pub fn stats(&self) -> &Stats {
         &self.stats
