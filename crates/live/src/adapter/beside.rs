@@ -228,8 +228,8 @@ impl Beside {
     }
 
     /// Writes down the state of connections at the end of a turn, before packets leave.
-    pub(super) fn commit(&mut self, now: Time, host: &Host) {
-        let (table, stack) = (self.link.table(), host.stack());
+    pub(super) fn commit(&mut self, now: Time, host: &mut Host) {
+        let (table, stack) = (self.link.table(), host.stack_mut());
         lock(&self.ledger).write(now, table, stack);
     }
 

@@ -45,11 +45,11 @@ impl Ledger {
     }
 
     /// Records the connections that have changed, before any packet that follows from the change leaves.
-    pub(super) fn write(&mut self, now: Time, table: &Table, stack: &Stack<Bytes>) {
+    pub(super) fn write(&mut self, now: Time, table: &Table, stack: &mut Stack<Bytes>) {
         let ms = now.as_ms() as u32;
         let start_ms = *(self.start_ms).get_or_insert_with(|| now_ms().wrapping_sub(ms));
         let at_ms = start_ms.wrapping_add(ms);
-        for conn in stack.stirred() {
+        while let Some(conn) = stack.poll_changed() {
             let Some((number, place)) = self.place_of(conn, table, stack) else {
                 continue;
             };
@@ -280,6 +280,7 @@ mod tests {
         fn new() -> Self {
             let [mut client, mut server, mut adapter] =
                 [1, 2, 3].map(|seed| Stack::new(Config::default(), seed));
+            adapter.note_changes();
             let local = Endpoint::new([10, 0, 0, 1].into(), 4000);
             let remote = Endpoint::new([10, 0, 0, 2].into(), 80);
             let listener = server.listen(remote, 1);
@@ -316,13 +317,13 @@ mod tests {
         let place = memory.place(3).expect("a place");
         let mut ledger = Ledger::default();
         let pair_flow = pair.flow();
-        let mut commit = |pair: &Pair| {
+        let mut commit = |pair: &mut Pair| {
             ledger.hear(&memory);
-            ledger.write(NOW, &memory, &pair.adapter);
+            ledger.write(NOW, &memory, &mut pair.adapter);
             place.record.read()
         };
         assert!(
-            matches!(commit(&pair), Said::Complete(_)),
+            matches!(commit(&mut pair), Said::Complete(_)),
             "it has come idle"
         );
 
@@ -331,10 +332,13 @@ mod tests {
             .write(pair.asking, Bytes::from_static(b"ask"))
             .expect("room");
         carry(&mut pair.client, &mut pair.adapter);
-        assert_eq!(commit(&pair), Said::Incomplete);
+        assert_eq!(commit(&mut pair), Said::Incomplete);
         let data = pair.adapter.read(pair.serving, 100).expect("it is there");
         pair.adapter.consume(pair.serving, data.len());
-        assert!(matches!(commit(&pair), Said::Complete(_)), "it has got it");
+        assert!(
+            matches!(commit(&mut pair), Said::Complete(_)),
+            "it has got it"
+        );
         carry(&mut pair.adapter, &mut pair.client);
 
         // An answer that is first unacknowledged, then acknowledged in part, then completely.
@@ -361,22 +365,22 @@ mod tests {
             assert_eq!(left.receive_next, read_to);
             left.send_next - left.send_una
         };
-        assert_eq!(left(commit(&pair), &answer), 0, "nothing has left");
+        assert_eq!(left(commit(&mut pair), &answer), 0, "nothing has left");
         let (_, segment) = pair.adapter.poll_transmit(NOW).expect("it leaves");
         pair.client.handle_segment(NOW, segment);
         let sent = pair.client.readable_len(pair.asking);
         pair.client.quick_ack(pair.asking);
         carry(&mut pair.client, &mut pair.adapter);
-        left(commit(&pair), &answer[sent..]);
+        left(commit(&mut pair), &answer[sent..]);
         carry(&mut pair.adapter, &mut pair.client);
         pair.client.quick_ack(pair.asking);
         carry(&mut pair.client, &mut pair.adapter);
-        left(commit(&pair), &[]);
+        left(commit(&mut pair), &[]);
 
         // An answer that is too long to be recorded.
         let long = Bytes::from(vec![0; DATA_BYTES + 1]);
         pair.adapter.write(pair.serving, long).expect("room");
-        assert_eq!(commit(&pair), Said::Incomplete);
+        assert_eq!(commit(&mut pair), Said::Incomplete);
     }
 
     #[test]
@@ -386,7 +390,7 @@ mod tests {
         let place = memory.place(3).expect("a place");
         let mut ledger = Ledger::default();
         ledger.hear(&memory);
-        ledger.write(NOW, &memory, &pair.adapter);
+        ledger.write(NOW, &memory, &mut pair.adapter);
         assert!(ledger.has(&memory, &pair.flow()));
         let other = Flow {
             local: Endpoint::new([10, 0, 0, 2].into(), 81),
@@ -397,7 +401,7 @@ mod tests {
         pair.adapter
             .write(pair.serving, Bytes::from_static(b"answer"))
             .expect("room");
-        ledger.write(NOW, &memory, &pair.adapter);
+        ledger.write(NOW, &memory, &mut pair.adapter);
         assert_eq!(place.record.read(), Said::Untouched);
         assert!(!ledger.has(&memory, &pair.flow()));
         ledger.sweep(&memory, |_| Remains::Connection);
@@ -418,7 +422,7 @@ mod tests {
         assert_eq!(place.owner(), (ticket.number, Owner::Adapter));
         let bare = taken.with_seal(None);
         pair.serving = pair.adapter.import(NOW, bare).expect("it is sound");
-        lock(&ledger).write(NOW, &memory, &pair.adapter);
+        lock(&ledger).write(NOW, &memory, &mut pair.adapter);
         lock(&ledger).sweep(&memory, |_| Remains::Connection);
         assert_eq!(place.owner(), (ticket.number, Owner::Adapter));
 

@@ -199,9 +199,11 @@ impl AdapterService {
         self.process.set_schedule(schedule);
     }
 
-    /// Puts the adapter beside a kernel that owns the interface: the adapter works only for captured flows. Connections go back at rest if they come to rest soon, because the kernel waits one to three seconds before it retransmits data that
-    /// was in flight.
-    pub fn set_beside(&mut self, beside: Beside) {
+    /// Lets the adapter share its interface with the kernel: the adapter works only for captured flows, and records changes of the connections
+    /// of `stack`. Connections go back at rest if they come to rest soon, because the kernel waits one to three seconds before it retransmits
+    /// data that was in flight.
+    pub fn set_beside(&mut self, beside: Beside, stack: &mut Stack<Bytes>) {
+        stack.note_changes();
         self.adapter.set_custody(Box::new(beside.custody()));
         self.adapter.settle_before_export(LONGEST_SETTLE);
         self.beside = Some(beside);

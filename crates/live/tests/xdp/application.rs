@@ -125,7 +125,7 @@ pub fn serve(
     let mut engine = Engine::new(host, port, Clock::start());
     let service = AdapterService::new(config, listeners, engine.host_mut());
     let mut service = service.expect("a valid configuration");
-    service.set_beside(opened.beside);
+    service.set_beside(opened.beside, engine.host_mut().stack_mut());
     let mut control = ControlSocket::bind(&path.join("control")).expect("a free path");
     let until = || match stop.load(Ordering::Relaxed) {
         true => Stop::InOrder,

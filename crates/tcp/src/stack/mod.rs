@@ -1,6 +1,7 @@
 //! The stack: lookup of connections by four-tuple, listeners, timers, TIME-WAIT.
 
 mod arrival;
+mod changed;
 mod check;
 mod cookies;
 mod fast_open;
@@ -30,6 +31,7 @@ use crate::time_wait::TimeWait;
 use crate::types::{CloseReason, ConnId, Event, ListenerId, State, Stats, WriteError, WriteFlags};
 use crate::wheel::Wheel;
 use baton_wire::{Ecn, Endpoint, Flags, Flow, Header, Payload, SeqNr, Span, Time};
+use changed::Changed;
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -97,6 +99,8 @@ pub struct Stack<P> {
     output: VecDeque<u32>,
     /// Segments to send that belong to no connection: resets, and acknowledgments of TIME-WAIT.
     answers: VecDeque<Answer>,
+    /// Connections that have changed, if the owner wants to know them.
+    changed: Option<Changed>,
     /// Connections in the output queue that are reset when they have nothing more to send.
     resets: Vec<u32>,
     /// The segment that is being sent.
@@ -132,6 +136,7 @@ impl<P: Payload> Stack<P> {
             wheel: Wheel::new(),
             output: VecDeque::new(),
             answers: VecDeque::new(),
+            changed: None,
             resets: Vec::new(),
             departure: Departure::default(),
             events: VecDeque::new(),
@@ -714,6 +719,9 @@ impl<P: Payload> Stack<P> {
         if !conn.queued && conn.ended.is_none() {
             conn.queued = true;
             self.output.push_back(id.0);
+        }
+        if let Some(changed) = &mut self.changed {
+            changed.push(id.0);
         }
     }
 

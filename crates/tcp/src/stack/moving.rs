@@ -110,15 +110,20 @@ impl<P: Payload> Stack<P> {
         Ok(id)
     }
 
-    /// Connections that may have something to send. They include all live connections that have changed since
-    /// [`Stack::poll_transmit`] last returned `None`.
-    pub fn stirred(&self) -> impl Iterator<Item = ConnId> + '_ {
-        let slots = self.output.iter().copied();
-        let is_queued = |slot: &u32| {
-            let conn = self.connections.get(*slot as usize);
-            conn.is_some_and(|conn| conn.queued)
-        };
-        slots.filter(is_queued).map(ConnId)
+    /// From now on [`Stack::poll_changed`] returns the connections that change.
+    pub fn note_changes(&mut self) {
+        self.changed.get_or_insert_default();
+    }
+
+    /// Returns a live connection that has changed since it was last returned, other than by sending.
+    pub fn poll_changed(&mut self) -> Option<ConnId> {
+        loop {
+            let slot = self.changed.as_mut()?.pop()?;
+            let conn = self.connections.get(slot as usize);
+            if conn.is_some_and(|conn| conn.ended.is_none()) {
+                return Some(ConnId(slot));
+            }
+        }
     }
 
     /// Returns the state that another system's TCP needs, without data, if the connection has little data: it is open in both directions,

@@ -237,7 +237,7 @@ fn run_beside_kernel(
     config.adapter.port_seed = running.seed;
     let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
     service.set_clock(engine.clock());
-    service.set_beside(beside);
+    service.set_beside(beside, engine.host_mut().stack_mut());
     if let Some(timeline) = timeline(arguments)? {
         service.set_timeline(timeline);
     }
