@@ -25,6 +25,34 @@ const BATCH: usize = 256;
 /// Flags whose members are not used directly: the kernel does not say whether it has reported such a member.
 const NOT_DIRECT: u32 = ONE_SHOT | EXCLUSIVE;
 
+/// The time limit of a wait. It begins when somebody first asks how much is left: most waits find events at once, and need no clock.
+struct Limit {
+    timeout: Option<Duration>,
+    end: Option<Instant>,
+}
+
+impl Limit {
+    fn new(timeout: Option<Duration>) -> Self {
+        Self { timeout, end: None }
+    }
+
+    /// Returns how much time is left; `None` if there is no limit.
+    fn left(&mut self) -> Option<Duration> {
+        let timeout = self.timeout.filter(|timeout| !timeout.is_zero());
+        let Some(timeout) = timeout else {
+            return self.timeout;
+        };
+        let now = Instant::now();
+        match self.end {
+            Some(end) => Some(end.saturating_duration_since(now)),
+            None => {
+                self.end = now.checked_add(timeout);
+                Some(timeout)
+            }
+        }
+    }
+}
+
 /// An epoll instance.
 #[derive(Debug)]
 pub struct EpollSet {
@@ -293,11 +321,10 @@ impl EpollSet {
         timeout: Option<Duration>,
         mask: Option<&sigset_t>,
     ) -> Result<usize, Errno> {
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let left = || deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let mut limit = Limit::new(timeout);
         loop {
             self.show_inner();
-            let wait = || signals::sleep_by(|| kernel_events(fd, events, left(), mask));
+            let wait = || signals::sleep_by(|| kernel_events(fd, events, limit.left(), mask));
             if let Some(found) = self.poll.wait_in_kernel(wait) {
                 match self.without_bell(&mut events[..found?]) {
                     Some(found) => return Ok(found),
@@ -305,10 +332,10 @@ impl EpollSet {
                 }
             }
             let found = self.look(fd, events)?;
-            let left = left();
             if found > 0 {
                 return Ok(found);
             }
+            let left = limit.left();
             if left == Some(Duration::ZERO) {
                 return signals::look(mask).map(|()| 0);
             }

@@ -250,6 +250,7 @@ impl Shared {
         // A thread that panics within a call leaves the state usable for others.
         let core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
         INSIDE.set(true);
+        core.host.driver.hold_time();
         Guard { core: Some(core) }
     }
 
@@ -333,6 +334,7 @@ impl Shared {
         deadline: Option<Instant>,
         beside: &mut Beside<'_>,
     ) -> Guard<'a> {
+        core.host.driver.hold_time();
         if core.host.driver.retry_is_due() {
             return self.look_for_adapter(core);
         }

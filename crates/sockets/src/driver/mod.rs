@@ -18,9 +18,19 @@ use baton_wire::{Span, Time};
 use bytes::Bytes;
 use retry::Retry;
 use rustix::event::epoll;
+use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Whether and when the clock was read in the current call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HeldTime {
+    /// The clock is read each time.
+    Off,
+    Unread,
+    Read(Time),
+}
 
 /// Rounds of work per turn, before the application gets control.
 const MOST_ROUNDS: u32 = 4;
@@ -72,6 +82,8 @@ pub struct Driver {
     config: DriverConfig,
     end: AdapterEnd<Bytes, HostEnd>,
     start: Instant,
+    /// The time of the current call, if its caller holds the time.
+    held_time: Cell<HeldTime>,
     spin: Spin,
     retry: Retry,
     /// Why the last link was lost, or the last attempt to find another adapter failed.
@@ -100,6 +112,7 @@ impl Driver {
                 link: HostEnd::Lost(LinkCounters::default()),
             },
             start: Instant::now(),
+            held_time: Cell::new(HeldTime::Off),
             spin: Spin::new(Duration::from_micros(config.most_spin_us.into())),
             retry: Retry::new(&config),
             trouble: None,
@@ -115,7 +128,19 @@ impl Driver {
 
     /// Returns the time since the driver was created.
     pub fn now(&self) -> Time {
-        Time::ZERO + Span::from(self.start.elapsed())
+        if let HeldTime::Read(now) = self.held_time.get() {
+            return now;
+        }
+        let now = Time::ZERO + Span::from(self.start.elapsed());
+        if self.held_time.get() == HeldTime::Unread {
+            self.held_time.set(HeldTime::Read(now));
+        }
+        now
+    }
+
+    /// Begins a short call, in which [`Driver::now`] reads the clock only once. Reading it takes as long as many a call's own work.
+    pub(crate) fn hold_time(&self) {
+        self.held_time.set(HeldTime::Unread);
     }
 
     /// Returns the address of the adapter.
