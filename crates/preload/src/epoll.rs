@@ -11,7 +11,7 @@ use crate::session;
 use crate::signals::{self, SET_BYTES};
 use crate::sys::{self, Errno, call, errno_of};
 use baton_abi::epoll::{ALWAYS, EDGE_TRIGGERED, EXCLUSIVE, ONE_SHOT, check_control};
-use baton_sockets::{Adapter, Events, Interest, Poll, Token, Watch, Watched};
+use baton_sockets::{Adapter, Events, Interest, Look, Poll, Token, Watch, Watched};
 use libc::{c_int, epoll_event, sigset_t};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsRawFd, BorrowedFd};
@@ -74,6 +74,8 @@ struct Members {
     news: Events,
     /// Whether the next look takes the kernel's events first.
     kernel_first: bool,
+    /// The sockets of the current look.
+    seen: Vec<Arc<Description>>,
 }
 
 #[derive(Debug)]
@@ -104,6 +106,7 @@ impl EpollSet {
                 queue: VecDeque::new(),
                 news: Events::with_capacity(BATCH),
                 kernel_first: false,
+                seen: Vec::new(),
             }),
             inner: Mutex::default(),
             has_inner: AtomicBool::new(false),
@@ -258,7 +261,7 @@ impl EpollSet {
         let mut events = [epoll_event { events: 0, u64: 0 }];
         let mut members = self.members();
         self.take_news(&mut members);
-        members.collect(&mut events, false) > 0
+        members.collect(&self.poll, &mut events, false) > 0
     }
 
     /// Returns what to wait for in addition to the kernel's instance.
@@ -370,7 +373,7 @@ impl EpollSet {
         }
         self.take_news(&mut members);
         let mut first = found;
-        found += members.collect(&mut events[found..], true);
+        found += members.collect(&self.poll, &mut events[found..], true);
         drop(members);
         if !kernel_first && found < events.len() {
             first = found;
@@ -437,8 +440,8 @@ impl Members {
     }
 
     /// Fills in the events of the members in the queue; without `take`, the members stay as they are.
-    fn collect(&mut self, events: &mut [epoll_event], take: bool) -> usize {
-        let mut found = 0;
+    fn collect(&mut self, poll: &Poll, events: &mut [epoll_event], take: bool) -> usize {
+        let (mut found, mut look) = (0, None);
         for _ in 0..self.queue.len() {
             if found == events.len() {
                 break;
@@ -454,7 +457,9 @@ impl Members {
                 self.remove(fd);
                 continue;
             };
-            let ready = member.ready(&socket);
+            let ready = member.ready(&socket, poll, &mut look);
+            // Dropping the last reference closes the socket, which a look does not allow.
+            self.seen.push(socket);
             if ready != 0 {
                 events[found] = epoll_event {
                     events: ready,
@@ -472,13 +477,15 @@ impl Members {
                 self.queue.push_back(fd);
             }
         }
+        drop(look);
+        self.seen.clear();
         found
     }
 }
 
 impl Member {
     /// Returns the member's events to report now.
-    fn ready(&self, socket: &Description) -> u32 {
+    fn ready<'a>(&self, socket: &Description, poll: &'a Poll, look: &mut Option<Look<'a>>) -> u32 {
         if self.wanted == ONE_SHOT {
             return 0;
         }
@@ -487,8 +494,10 @@ impl Member {
                 // The kernel reports it.
                 return 0;
             }
-            events_of(&stream.readiness())
+            let look = look.get_or_insert_with(|| poll.look());
+            events_of(&look.readiness(stream))
         } else if let Some(listener) = socket.as_listener() {
+            *look = None;
             let waits = listener.listening().iter().any(|one| one.is_acceptable());
             if waits { ACCEPTABLE } else { 0 }
         } else {

@@ -453,12 +453,12 @@ impl<'a> Call<'a> {
         }
         let mut sent = 0;
         let outcome = loop {
-            // Reads no more than can be sent, or it would have to be read again. If nothing can be sent any more, the send reports why.
-            let room = self.stream.send_room().unwrap_or(PIECE);
-            let most = (count - sent).min(PIECE).min(room);
             if sent == count {
                 break Ok(sent);
             }
+            // Reads no more than can be sent, or it would have to be read again. If nothing can be sent any more, the send reports why.
+            let room = self.stream.send_room().unwrap_or(PIECE);
+            let most = (count - sent).min(PIECE).min(room);
             if most == 0 {
                 match self.wait_for_room() {
                     Ok(()) => continue,

@@ -206,6 +206,7 @@ pub fn is_inside() -> bool {
 }
 
 /// The held lock. Wakes threads and tasks only after it has released the lock.
+#[derive(Debug)]
 pub(crate) struct Guard<'a> {
     core: Option<MutexGuard<'a, Core>>,
 }

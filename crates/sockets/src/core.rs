@@ -518,6 +518,9 @@ impl Core {
 
     /// Lets the application use a connection directly again, unless a thread waits for the connection or something else prevents it.
     pub(crate) fn begin_direct(&mut self, socket: SocketId, direct: &Direct) {
+        if !self.host.is_in_stack(socket) {
+            return;
+        }
         let is_waited_for =
             (self.entry(socket)).is_none_or(|it| !(it.readers.is_empty() && it.writers.is_empty()));
         if direct.may_open() && !is_waited_for {

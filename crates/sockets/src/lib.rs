@@ -71,6 +71,6 @@ pub use fork::Forking;
 pub use host::Told;
 pub use link::HostEnd;
 pub use listener::TcpListener;
-pub use poll::{Event, Events, Interest, Poll, Source, Token};
+pub use poll::{Event, Events, Interest, Look, Poll, Source, Token};
 pub use stream::TcpStream;
 pub use times::TransmitTime;

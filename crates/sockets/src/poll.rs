@@ -1,7 +1,8 @@
 //! Readiness of many sockets for one thread.
 
 use crate::Adapter;
-use crate::adapter::{Handle, Timeout};
+use crate::adapter::{Guard, Handle, Timeout};
+use crate::beside::Readiness;
 use crate::core::{Core, Side};
 use crate::direct::{Direct, Watch};
 use crate::instance::Instance;
@@ -156,6 +157,23 @@ pub(crate) mod sealed {
     }
 }
 
+/// A [look](Poll::look) at connections.
+#[derive(Debug)]
+pub struct Look<'a>(Guard<'a>);
+
+impl Look<'_> {
+    /// Returns what can be done with a connection now, without processing what has arrived. If it is not writable, it becomes writable later.
+    pub fn readiness(&mut self, stream: &TcpStream) -> Readiness {
+        stream.readiness_in(&mut self.0)
+    }
+}
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        self.0.settle();
+    }
+}
+
 /// Waits for many sockets at once, like an edge-triggered epoll instance: an event reports a change, so the application has to read, write
 /// or accept until that would block, and should set its sockets to non-blocking.
 ///
@@ -208,6 +226,12 @@ impl Poll {
             id,
             instance,
         }
+    }
+
+    /// Begins to look at what can be done with several connections of the adapter, under one lock. Meanwhile the thread must not use sockets in
+    /// any other way, nor drop them.
+    pub fn look(&self) -> Look<'_> {
+        Look(self.handle.lock())
     }
 
     /// Makes the keeper process news for this poll even if no thread waits on it.
