@@ -57,10 +57,10 @@ pub fn run_adapter<T: Port>(
         }
         if more || service.was_busy() || engine.was_busy() {
             spin.came();
-        } else if service.take_rang() {
-            // If the adapter shares its core with the application that it just woke, the application can answer now without a doorbell.
+        } else if service.take_rang() || spin.goes_on(Instant::now(), None) {
+            // Others that share the core, such as the application that the adapter has just woken, would otherwise wait until their turn.
             rustix::thread::sched_yield();
-        } else if !spin.goes_on(Instant::now(), None) && service.prepare_to_sleep() {
+        } else if service.prepare_to_sleep() {
             sleep(engine, service, control, &mut throttle)
                 .map_err(LiveError::failed("cannot wait for frames and applications"))?;
         }
