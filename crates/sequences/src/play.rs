@@ -1,5 +1,7 @@
 //! Makes the calls of a sequence by the C library's functions, so that a preloaded library sees them, and reports their results.
 
+mod calls;
+mod invalid;
 mod player;
 mod raw;
 
