@@ -93,7 +93,10 @@ pub struct Engine<T> {
 
 impl<T: Port> Engine<T> {
     /// Creates an engine that drives `host` on `port`.
-    pub fn new(host: Host, port: T, clock: Clock) -> Self {
+    pub fn new(mut host: Host, port: T, clock: Clock) -> Self {
+        if port.completes_checksums() {
+            host.interface_mut().leave_checksums();
+        }
         Self {
             host,
             port,

@@ -115,6 +115,12 @@ impl Checksum {
         (!self.folded()).to_ne_bytes()
     }
 
+    /// Returns the two bytes of the checksum field of a segment whose checksum a device is to complete: the sum of the pseudo-header, to which the
+    /// device adds that of the segment.
+    pub const fn to_partial_bytes(self) -> [u8; 2] {
+        self.folded().to_ne_bytes()
+    }
+
     /// Returns whether the data contained its own correct checksum.
     pub const fn is_right(self) -> bool {
         self.folded() == u16::MAX

@@ -68,10 +68,13 @@ pub fn encode_pieces<'a>(
     let start = out.len();
     out.make_room(lower.len() + usize::from(tcp_len));
     out.append(lower.with_room(header_len));
+    let is_left = lower.leaves_checksum(data_len);
     // Sum the data at its source: reading what was just written would stall.
     let (mut sum, mut len) = (Checksum::new(), 0);
     for piece in pieces {
-        sum = sum.add_piece(piece, len);
+        if !is_left {
+            sum = sum.add_piece(piece, len);
+        }
         len += piece.len();
         out.append(piece);
     }
@@ -79,7 +82,11 @@ pub fn encode_pieces<'a>(
     let pseudo_header = lower.complete(tcp_len, head, frame);
     let header = &mut frame[lower.len()..][..header_len];
     let sum = sum.add(write_tcp_header(head, header)).add(pseudo_header);
-    header[TCP_CHECKSUM_AT..TCP_CHECKSUM_AT + 2].copy_from_slice(&sum.to_bytes());
+    let checksum = match is_left {
+        true => pseudo_header.to_partial_bytes(),
+        false => sum.to_bytes(),
+    };
+    header[TCP_CHECKSUM_AT..TCP_CHECKSUM_AT + 2].copy_from_slice(&checksum);
     Ok(())
 }
 
@@ -120,6 +127,7 @@ pub fn encode_run<'a, B: Buffer>(
     headers.copy_from_slice(lower.with_room(header_len));
     let pseudo_header = lower.complete(tcp_len, head, headers);
     let mut sum = write_tcp_header(head, &mut headers[tcp_start..]).add(pseudo_header);
+    let is_left = lower.leaves_checksum(cut.segment_len);
     let mut seq = head.header.seq;
     let mut rest: &[u8] = &[];
     for number in 1..=cut.segments {
@@ -141,11 +149,16 @@ pub fn encode_run<'a, B: Buffer>(
                 rest = piece;
             }
             let (piece, after) = rest.split_at(rest.len().min(cut.segment_len - len));
-            data = data.add_piece(piece, len);
+            if !is_left {
+                data = data.add_piece(piece, len);
+            }
             out.append(piece);
             (rest, len) = (after, len + piece.len());
         }
-        let checksum = sum.add(data).to_bytes();
+        let checksum = match is_left {
+            true => pseudo_header.to_partial_bytes(),
+            false => sum.add(data).to_bytes(),
+        };
         let at = start + tcp_start + TCP_CHECKSUM_AT;
         out[at..at + 2].copy_from_slice(&checksum);
         end(out);

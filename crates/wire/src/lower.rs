@@ -15,6 +15,9 @@ const ETHERNET_LEN: usize = 14;
 const IPV4_LEN: usize = 20;
 const IPV6_LEN: usize = 40;
 
+/// Minimum length of the data of a segment whose checksum is left to a device, bytes. Others are cheap to compute.
+const LEAST_LEFT: usize = 256;
+
 /// Offsets of fields in an IPv4 header (RFC 791 3.1).
 const IPV4_TYPE_OF_SERVICE_AT: usize = 1;
 const IPV4_LENGTH_AT: usize = 2;
@@ -38,6 +41,8 @@ pub struct LowerHeaders {
     version: Version,
     /// Sum of the pseudo-header without the length.
     pseudo_header: Checksum,
+    /// Whether a device completes the checksums of segments with much data.
+    leaves_checksums: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +98,7 @@ impl LowerHeaders {
             ip_start: link.map_or(0, |_| ETHERNET_LEN),
             version,
             pseudo_header: pseudo_header(src, dst, IpNumber::TCP.0, 0),
+            leaves_checksums: false,
         })
     }
 
@@ -104,6 +110,19 @@ impl LowerHeaders {
             *labels = Some(key);
         }
         self
+    }
+
+    /// Leaves the checksum of each segment with much data to a device, which adds it to the sum of the pseudo-header in the checksum field (as
+    /// VIRTIO_NET_HDR_F_NEEDS_CSUM of the virtio specification says, 5.1.6.2).
+    #[must_use]
+    pub fn leaving_checksums(mut self, leaves: bool) -> Self {
+        self.leaves_checksums = leaves;
+        self
+    }
+
+    /// Returns whether a device computes the checksum of a segment with this much data.
+    pub(crate) fn leaves_checksum(&self, data_len: usize) -> bool {
+        self.leaves_checksums && data_len >= LEAST_LEFT
     }
 
     /// Returns the length of the headers in bytes.

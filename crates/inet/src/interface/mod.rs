@@ -99,6 +99,8 @@ pub struct Interface {
     mtu: u16,
     /// Determines the flow labels of IPv6 packets.
     flow_label_key: u64,
+    /// Whether the link completes the checksums of segments with much data.
+    leaves_checksums: bool,
     icmp_limit: RateLimit,
     outbox: VecDeque<Vec<u8>>,
     path_errors: VecDeque<(Quote, PathError)>,
@@ -162,6 +164,7 @@ impl Interface {
             link_mtu: config.mtu,
             mtu: config.mtu,
             flow_label_key: 0,
+            leaves_checksums: false,
             icmp_limit: RateLimit::new(config.icmp_errors_per_second),
             outbox: VecDeque::new(),
             path_errors: VecDeque::new(),
@@ -179,6 +182,12 @@ impl Interface {
     /// Sets the secret from which the flow labels of IPv6 packets follow.
     pub fn set_flow_label_key(&mut self, key: u64) {
         self.flow_label_key = key;
+    }
+
+    /// Leaves the checksums of segments with much data to the link.
+    pub fn leave_checksums(&mut self) {
+        self.leaves_checksums = true;
+        self.known_way = None;
     }
 
     // --- getters ---

@@ -159,7 +159,8 @@ impl Interface {
         dst: IpAddr,
     ) -> Result<LowerHeaders, SendRefusal> {
         let headers = LowerHeaders::new(link, src, dst).map_err(|_| SendRefusal::Unencodable)?;
-        Ok(headers.with_flow_labels(self.flow_label_key))
+        let headers = headers.with_flow_labels(self.flow_label_key);
+        Ok(headers.leaving_checksums(self.leaves_checksums))
     }
 
     /// Counts the result for a frame that begins at `start`, and removes a frame that was refused.

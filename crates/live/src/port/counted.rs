@@ -72,6 +72,10 @@ impl<T: Port> Port for Counted<T> {
         self.inner.poll_timeout()
     }
 
+    fn completes_checksums(&self) -> bool {
+        self.inner.completes_checksums()
+    }
+
     fn link(&self) -> &LinkInfo {
         self.inner.link()
     }

@@ -51,9 +51,13 @@ impl Run {
             frames: 1,
             data: 0,
         };
-        let Some(parts) = Parts::of(first) else {
+        let Some((parts, flags)) = Parts::located(first) else {
             return Some(run);
         };
+        if flags & !PSH != ACK {
+            run.mark_unfinished(first, &parts);
+            return Some(run);
+        }
         let mut last = parts;
         let mut total = parts.data_len;
         for frame in frames {
@@ -66,8 +70,9 @@ impl Run {
             total += next.data_len;
             run.frames += 1;
         }
-        if run.frames > 1 {
-            run.write_headers(first, &parts, &last, total);
+        match run.frames {
+            1 => run.mark_unfinished(first, &parts),
+            _ => run.write_headers(first, &parts, &last, total),
         }
         Some(run)
     }
@@ -77,6 +82,25 @@ impl Run {
         &self.headers[..self.headers_len]
     }
 
+    /// Asks for the checksum of a single segment if its field has only the sum of the pseudo-header. If that happens to be the right checksum, the
+    /// result is the same.
+    fn mark_unfinished(&mut self, frame: &[u8], parts: &Parts) {
+        let pseudo = parts.pseudo_header(frame, frame.len() - parts.tcp);
+        if frame[parts.tcp + 16..parts.tcp + 18] != pseudo.to_be_bytes() {
+            return;
+        }
+        // VIRTIO_NET_HDR_F_NEEDS_CSUM.
+        self.headers[0] = 1;
+        self.write_fields([(2, parts.data), (6, parts.tcp), (8, 16)]);
+    }
+
+    /// Writes fields of the virtual header.
+    fn write_fields<const N: usize>(&mut self, fields: [(usize, usize); N]) {
+        for (at, value) in fields {
+            self.headers[at..at + 2].copy_from_slice(&(value as u16).to_ne_bytes());
+        }
+    }
+
     fn write_headers(&mut self, first: &[u8], parts: &Parts, last: &Parts, total: usize) {
         self.data = parts.data;
         self.headers_len = VIRTUAL_HEADER_BYTES + parts.data;
@@ -84,24 +108,19 @@ impl Run {
         let headers = &mut headers[..parts.data];
         headers.copy_from_slice(&first[..parts.data]);
         let tcp_len = parts.data - parts.tcp + total;
-        let pseudo = match parts.version {
+        let ip = &mut headers[ETHERNET_BYTES..parts.tcp];
+        match parts.version {
             4 => {
-                let ip = &mut headers[ETHERNET_BYTES..parts.tcp];
                 let len = ip.len() + tcp_len;
                 ip[2..4].copy_from_slice(&(len as u16).to_be_bytes());
                 ip[10..12].fill(0);
                 let checksum = !folded(sum(ip));
                 ip[10..12].copy_from_slice(&checksum.to_be_bytes());
-                sum(&ip[12..20])
             }
-            _ => {
-                let ip = &mut headers[ETHERNET_BYTES..parts.tcp];
-                ip[4..6].copy_from_slice(&(tcp_len as u16).to_be_bytes());
-                sum(&ip[8..40])
-            }
-        };
+            _ => ip[4..6].copy_from_slice(&(tcp_len as u16).to_be_bytes()),
+        }
         // The field contains only the pseudo-header (RFC 9293 3.1); the device or the receiver adds the rest if needed.
-        let pseudo = folded(pseudo + 6 + tcp_len as u32);
+        let pseudo = parts.pseudo_header(headers, tcp_len);
         let tcp = &mut headers[parts.tcp..];
         tcp[16..18].copy_from_slice(&pseudo.to_be_bytes());
         if last.pushed {
@@ -110,20 +129,33 @@ impl Run {
         let segmentation = if parts.version == 4 { 1 } else { 4 };
         // VIRTIO_NET_HDR_F_NEEDS_CSUM, and VIRTIO_NET_HDR_GSO_TCPV4 or _TCPV6.
         virtual_header[..2].copy_from_slice(&[1, segmentation]);
-        for (field, value) in [
+        self.write_fields([
             (2, parts.data),
             (4, parts.data_len),
             (6, parts.tcp),
             (8, 16),
-        ] {
-            virtual_header[field..field + 2].copy_from_slice(&(value as u16).to_ne_bytes());
-        }
+        ]);
     }
 }
 
 impl Parts {
     /// Parses a frame; returns `None` unless it is a segment with data and no flags other than ACK and PSH.
     fn of(frame: &[u8]) -> Option<Self> {
+        let (parts, flags) = Self::located(frame)?;
+        (flags & !PSH == ACK).then_some(parts)
+    }
+
+    /// Returns the folded sum of the pseudo-header (RFC 9293 3.1) of a segment of `tcp_len` bytes with the headers of `frame`.
+    fn pseudo_header(&self, frame: &[u8], tcp_len: usize) -> u16 {
+        let addresses = match self.version {
+            4 => &frame[ETHERNET_BYTES + 12..][..8],
+            _ => &frame[ETHERNET_BYTES + 8..][..32],
+        };
+        folded(sum(addresses) + 6 + tcp_len as u32)
+    }
+
+    /// Parses a frame; returns its parts and flags, or `None` unless it is a segment with data.
+    fn located(frame: &[u8]) -> Option<(Self, u8)> {
         let ip = frame.get(ETHERNET_BYTES..)?;
         let (version, ip_len) = match (u16::from_be_bytes([frame[12], frame[13]]), *ip.first()?) {
             (0x0800, 0x45) => (4, 20),
@@ -145,17 +177,18 @@ impl Parts {
         }
         let header_len = usize::from(tcp[12] >> 4) * 4;
         let flags = tcp[13];
-        if header_len < 20 || header_len >= tcp.len() || flags & !PSH != ACK {
+        if header_len < 20 || header_len >= tcp.len() {
             return None;
         }
-        Some(Self {
+        let parts = Self {
             version,
             tcp: ETHERNET_BYTES + ip_len,
             data: ETHERNET_BYTES + ip_len + header_len,
             data_len: tcp.len() - header_len,
             seq: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
             pushed: flags & PSH != 0,
-        })
+        };
+        Some((parts, flags))
     }
 
     /// Returns whether `next`, the parts of `frame`, continues this segment, in a run of segments of `size` that began with `first`.
@@ -202,8 +235,8 @@ fn folded(mut sum: u32) -> u16 {
 mod tests {
     use super::*;
     use baton_wire::{
-        Ecn, Endpoint, Flags, Header, Link, Options, Packet, SeqNr, Timestamps, decode_frame,
-        encode_frame,
+        Ecn, Endpoint, Flags, Header, Link, LowerHeaders, Options, Packet, SeqNr, Timestamps,
+        decode_frame, encode_frame, encode_pieces,
     };
     use std::net::IpAddr;
 
@@ -271,6 +304,37 @@ mod tests {
             expected.header.flags |= Flags::PSH;
             assert_eq!(read, expected);
             assert_eq!(content, data);
+        }
+    }
+
+    #[test]
+    fn checksums_that_are_left_to_the_device_are_asked_for() {
+        for (addrs, flags, len) in [
+            (V4, Flags::ACK, 1000),
+            (V6, Flags::ACK, 1000),
+            (V4, Flags::ACK | Flags::FIN, 999),
+            (V4, Flags::ACK, 10),
+        ] {
+            let (mut packet, mut frame) = (packet(addrs, 7), Vec::new());
+            packet.header.flags = flags;
+            let (src, dst) = (packet.src.addr, packet.dst.addr);
+            let lower = LowerHeaders::new(Some(Link::between(src, dst)), src, dst);
+            let lower = lower.expect("one version").leaving_checksums(true);
+            let data = vec![3; len];
+            let pieces = std::iter::once(data.as_slice());
+            encode_pieces(&lower, packet.head(), pieces, &mut frame).expect("a frame");
+            let run = run_of(std::slice::from_ref(&frame));
+            let header = run.headers();
+            assert_eq!(header[..2], [u8::from(len > 10), 0], "{flags:?} {len}");
+            if len > 10 {
+                let field =
+                    |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
+                let (start, at) = (field(6), field(6) + field(8));
+                let mut segment = frame[start..].to_vec();
+                segment.resize(segment.len().next_multiple_of(2), 0);
+                frame[at..at + 2].copy_from_slice(&(!folded(sum(&segment))).to_be_bytes());
+            }
+            assert_eq!(decode_frame(&frame), Ok((packet, &data[..])));
         }
     }
 

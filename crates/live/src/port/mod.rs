@@ -135,6 +135,11 @@ pub trait Port {
     /// Returns the properties of the link.
     fn link(&self) -> &LinkInfo;
 
+    /// Returns whether the link completes the checksums of TCP segments whose checksum field has the sum of the pseudo-header.
+    fn completes_checksums(&self) -> bool {
+        false
+    }
+
     /// Reports the counters of the port and of the ports that it wraps.
     fn counters(&self, sink: &mut dyn CounterSink);
 }
@@ -157,6 +162,9 @@ impl<T: Port + ?Sized> Port for $port {
     }
     fn link(&self) -> &LinkInfo {
         (**self).link()
+    }
+    fn completes_checksums(&self) -> bool {
+        (**self).completes_checksums()
     }
     fn counters(&self, sink: &mut dyn CounterSink) {
         (**self).counters(sink);

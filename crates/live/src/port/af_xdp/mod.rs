@@ -310,6 +310,10 @@ impl Port for AfXdp {
         Ok(())
     }
 
+    fn completes_checksums(&self) -> bool {
+        self.transmit.as_ref().is_some_and(Transmit::merges)
+    }
+
     fn send(&mut self, now: Time, batch: &mut Batch) -> io::Result<()> {
         if let Some(transmit) = &mut self.transmit {
             return transmit.send(batch, &mut self.drops);

@@ -52,6 +52,11 @@ impl Transmit {
         })
     }
 
+    /// Returns whether the configuration allows merging: each packet then has a virtual header, by which the kernel completes its checksum.
+    pub(in crate::port) fn merges(&self) -> bool {
+        self.may_merge
+    }
+
     /// Returns the number of packets passed to the kernel so far.
     pub(in crate::port) fn writes(&self) -> u64 {
         self.writes
