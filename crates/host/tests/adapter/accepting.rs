@@ -1,14 +1,15 @@
 //! Listeners, and connections opened by the host.
 
-use super::script::{CLIENT, SERVER, Script, endpoint, no_batching, response, small_link};
 use baton_bus::descriptor::{Action, Outcome, Peer, Request, Status, write_peer};
 use baton_bus::link::MemoryConfig;
+use baton_cluster::script::{CLIENT, LINK, SERVER, Script, response};
 use baton_host::adapter::OsLayerConfig;
 use baton_host::{Ready, SocketId, Sockets};
+use baton_testkit::endpoint;
 
 /// Listens, and answers all requests except the ACCEPTs, which are returned.
 fn listen(script: &mut Script) -> (SocketId, Vec<Request>) {
-    let listener = script.os.listen(script.now, SERVER(), 5).unwrap();
+    let listener = script.os.listen(script.now, SERVER, 5).unwrap();
     let mut requests = script.requests();
     let accepts = requests.split_off(3);
     for request in &requests {
@@ -20,8 +21,8 @@ fn listen(script: &mut Script) -> (SocketId, Vec<Request>) {
 
 #[test]
 fn a_listener_is_made_and_accepts_in_one_transfer() {
-    let mut script = Script::new(no_batching());
-    let listener = script.os.listen(script.now, SERVER(), 5).unwrap();
+    let mut script = Script::new(OsLayerConfig::default());
+    let listener = script.os.listen(script.now, SERVER, 5).unwrap();
     script.pump();
     assert_eq!(script.transfers(), 1);
     let requests = script.requests();
@@ -35,23 +36,23 @@ fn a_listener_is_made_and_accepts_in_one_transfer() {
     else {
         panic!("{actions:?}");
     };
-    assert_eq!((local, backlog, count), (SERVER(), 5, 1));
+    assert_eq!((local, backlog, count), (SERVER, 5, 1));
     assert_ne!(first, listener.0);
     assert!(requests.iter().all(|request| request.socket == listener.0));
-    assert_eq!(script.os.local(listener), Some(SERVER()));
+    assert_eq!(script.os.local(listener), Some(SERVER));
 }
 
 #[test]
 fn the_next_accept_leaves_with_the_first_receive_of_the_connection() {
-    let mut script = Script::new(no_batching());
+    let mut script = Script::new(OsLayerConfig::default());
     let (_, accepts) = listen(&mut script);
-    let accepted = Outcome::Accepted(CLIENT());
+    let accepted = Outcome::Accepted(CLIENT);
     script.answer(&accepts[0], Status::Ok, accepted);
     assert!(script.os.gather(script.now, &mut script.host).unwrap());
     assert_eq!(script.ready(), [Ready::Acceptable]);
     let socket = script.calls().accept().unwrap();
     assert_eq!(script.calls().accept(), None);
-    assert_eq!(script.os.peer(socket), Some(CLIENT()));
+    assert_eq!(script.os.peer(socket), Some(CLIENT));
     let transfers = script.transfers();
     let actions = script.actions();
     assert!(
@@ -63,9 +64,9 @@ fn the_next_accept_leaves_with_the_first_receive_of_the_connection() {
 
 #[test]
 fn untaken_connections_are_reported_at_each_wait_and_delay_accepts() {
-    let mut script = Script::new(no_batching());
+    let mut script = Script::new(OsLayerConfig::default());
     let (listener, accepts) = listen(&mut script);
-    script.answer(&accepts[0], Status::Ok, Outcome::Accepted(CLIENT()));
+    script.answer(&accepts[0], Status::Ok, Outcome::Accepted(CLIENT));
     script.pump();
     for _ in 0..3 {
         assert_eq!(script.ready(), [Ready::Acceptable]);
@@ -126,7 +127,7 @@ fn numbers_that_a_bulk_accept_did_not_need_are_free_again() {
     let mut script = Script::new(bulk(4));
     let (_, accepts) = listen(&mut script);
     let before = script.os.sockets();
-    script.answer(&accepts[0], Status::Partial, Outcome::Accepted(CLIENT()));
+    script.answer(&accepts[0], Status::Partial, Outcome::Accepted(CLIENT));
     assert!(script.os.gather(script.now, &mut script.host).unwrap());
     assert_eq!(script.os.sockets(), before - 3);
     assert!(script.os.accept().is_some());
@@ -136,7 +137,7 @@ fn numbers_that_a_bulk_accept_did_not_need_are_free_again() {
 
 #[test]
 fn an_accept_that_is_refused_is_not_repeated_before_something_closes() {
-    let mut script = Script::new(no_batching());
+    let mut script = Script::new(OsLayerConfig::default());
     let (socket, receive) = script.open();
     let (listener, accepts) = listen(&mut script);
     script.done(&accepts[0], Status::TooManySockets);
@@ -152,8 +153,8 @@ fn an_accept_that_is_refused_is_not_repeated_before_something_closes() {
 
 #[test]
 fn an_address_in_use_is_reported_for_the_listener() {
-    let mut script = Script::new(no_batching());
-    let listener = script.os.listen(script.now, SERVER(), 5).unwrap();
+    let mut script = Script::new(OsLayerConfig::default());
+    let listener = script.os.listen(script.now, SERVER, 5).unwrap();
     for request in script.requests() {
         let status = match request.action {
             Action::Bind(_) => Status::AddressInUse,
@@ -174,13 +175,10 @@ fn an_address_in_use_is_reported_for_the_listener() {
 
 #[test]
 fn accepts_are_posted_only_as_buffers_allow() {
-    let link = MemoryConfig {
-        buffers: 4,
-        ..small_link()
-    };
+    let link = MemoryConfig { buffers: 4, ..LINK };
     let config = OsLayerConfig {
         accepts_posted: 10,
-        ..no_batching()
+        ..OsLayerConfig::default()
     };
     let mut script = Script::with_link(config, link);
     let (_, accepts) = listen(&mut script);
@@ -189,8 +187,8 @@ fn accepts_are_posted_only_as_buffers_allow() {
 
 #[test]
 fn a_refused_connection_is_reported() {
-    let mut script = Script::new(no_batching());
-    let socket = script.os.connect(script.now, CLIENT()).unwrap();
+    let mut script = Script::new(OsLayerConfig::default());
+    let socket = script.os.connect(script.now, CLIENT).unwrap();
     assert_eq!(
         script.send(socket, 10),
         0,
@@ -214,18 +212,18 @@ fn a_refused_connection_is_reported() {
 fn socket_numbers_are_limited() {
     let config = OsLayerConfig {
         most_sockets: 2,
-        ..no_batching()
+        ..OsLayerConfig::default()
     };
     let mut script = Script::new(config);
-    let first = script.os.connect(script.now, CLIENT()).unwrap();
-    assert!(script.os.connect(script.now, CLIENT()).is_ok());
+    let first = script.os.connect(script.now, CLIENT).unwrap();
+    assert!(script.os.connect(script.now, CLIENT).is_ok());
     assert_eq!(
-        script.os.connect(script.now, CLIENT()),
+        script.os.connect(script.now, CLIENT),
         Err(Status::TooManySockets)
     );
     script.os.close(script.now, first);
     assert!(
-        script.os.connect(script.now, CLIENT()).is_ok(),
+        script.os.connect(script.now, CLIENT).is_ok(),
         "the closed connection was never requested, so its number is free"
     );
     script.pump();
@@ -233,13 +231,10 @@ fn socket_numbers_are_limited() {
 
 #[test]
 fn a_connect_gets_the_buffer_of_a_posted_accept() {
-    let link = MemoryConfig {
-        buffers: 2,
-        ..small_link()
-    };
-    let mut script = Script::with_link(no_batching(), link);
+    let link = MemoryConfig { buffers: 2, ..LINK };
+    let mut script = Script::with_link(OsLayerConfig::default(), link);
     let (_, accepts) = listen(&mut script);
-    let socket = script.os.connect(script.now, CLIENT()).unwrap();
+    let socket = script.os.connect(script.now, CLIENT).unwrap();
     let requests = script.requests();
     let target = accepts[0].tag;
     assert_eq!(requests[0].action, Action::Cancel { target });

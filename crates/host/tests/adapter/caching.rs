@@ -1,8 +1,8 @@
 //! Sends from the adapter's data cache.
 
-use super::script::{Script, no_batching, small_link};
 use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Status};
-use baton_bus::link::{LinkError, Violation, memory_link};
+use baton_bus::link::{LinkError, Violation};
+use baton_cluster::script::{LINK, Script};
 use baton_host::adapter::{FileChange, OsLayer, OsLayerConfig, OsLayerConfigError};
 use baton_host::{
     CoherenceConfig, FileContent, FileId, FromCache, NicCacheConfig, SocketId, Sockets,
@@ -20,7 +20,7 @@ fn config() -> OsLayerConfig {
             block_bytes: BLOCK,
             ..NicCacheConfig::default()
         },
-        ..no_batching()
+        ..OsLayerConfig::default()
     }
 }
 
@@ -111,11 +111,11 @@ fn a_block_crosses_once_and_is_then_sent_by_reference() {
     assert_eq!(asked(&requests), expected);
     assert_eq!(
         script.free(),
-        small_link().buffers - 4,
+        LINK.buffers - 4,
         "three hold data, one is posted"
     );
     answer_all(&mut script, &requests);
-    assert_eq!(script.free(), small_link().buffers - 1);
+    assert_eq!(script.free(), LINK.buffers - 1);
     // The rest of a cached block and the next cached block are sent together, and then the block that is inserted.
     assert_eq!(send(&mut script, socket, content(1000)), (1048, 452));
     let requests = script.requests();
@@ -242,10 +242,10 @@ fn the_cache_of_a_lost_adapter_is_forgotten() {
     script.os.check();
     assert_eq!(script.os.nic_cache_blocks(), (0, 0));
     script.os.close(script.now, socket);
-    (script.host, script.adapter) = memory_link(small_link());
+    script.reconnect();
     start_cache(&mut script, 4);
     assert_eq!(script.os.nic_cache_blocks(), (0, 4));
-    assert_eq!(script.free(), small_link().buffers);
+    assert_eq!(script.free(), LINK.buffers);
 }
 
 #[test]

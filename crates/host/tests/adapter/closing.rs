@@ -1,7 +1,7 @@
 //! How sockets are closed, and when their numbers and buffers are free again.
 
-use super::script::{CLIENT, CLOSE, SERVER, Script, no_batching};
 use baton_bus::descriptor::{Action, Close, Outcome, Status};
+use baton_cluster::script::{CLIENT, CLOSE, SERVER, Script};
 use baton_host::adapter::OsLayerConfig;
 use baton_host::{Receive, Sockets};
 
@@ -9,7 +9,7 @@ const ABORT: Action = Action::Close(Close::Abort);
 
 #[test]
 fn a_number_is_free_when_everything_has_been_answered() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
     script.os.close(script.now, socket);
     assert_eq!(script.os.receive(socket, 10), Receive::Gone);
     let requests = script.requests();
@@ -27,7 +27,7 @@ fn a_number_is_free_when_everything_has_been_answered() {
 fn the_sending_direction_is_closed_where_that_is_wanted() {
     let config = OsLayerConfig {
         half_close: true,
-        ..no_batching()
+        ..OsLayerConfig::default()
     };
     let (mut script, socket, _) = Script::with_connection(config);
     script.send(socket, 10);
@@ -36,14 +36,14 @@ fn the_sending_direction_is_closed_where_that_is_wanted() {
     let actions = script.actions();
     assert_eq!(actions[1..], [Action::Close(Close::Write)]);
     assert_eq!(script.os.receive(socket, 10), Receive::WouldBlock);
-    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
     assert!(!script.calls().shutdown(socket));
     assert_eq!(script.send(socket, 10), 10);
 }
 
 #[test]
 fn an_abort_drops_what_is_held_back() {
-    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
     script.calls().set_cork(socket, true);
     script.send(socket, 10);
     script.calls().abort(socket);
@@ -53,7 +53,7 @@ fn an_abort_drops_what_is_held_back() {
 
 #[test]
 fn a_connection_may_end_while_it_is_being_closed() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
     script.os.close(script.now, socket);
     let requests = script.requests();
     script.done(&receive, Status::Reset);
@@ -66,13 +66,13 @@ fn a_connection_may_end_while_it_is_being_closed() {
 
 #[test]
 fn a_listener_takes_untaken_connections_with_it() {
-    let mut script = Script::new(no_batching());
-    let listener = script.os.listen(script.now, SERVER(), 5).unwrap();
+    let mut script = Script::new(OsLayerConfig::default());
+    let listener = script.os.listen(script.now, SERVER, 5).unwrap();
     let requests = script.requests();
     for request in &requests[..3] {
         script.done(request, Status::Ok);
     }
-    script.answer(&requests[3], Status::Ok, Outcome::Accepted(CLIENT()));
+    script.answer(&requests[3], Status::Ok, Outcome::Accepted(CLIENT));
     script.pump();
     script.os.close(script.now, listener);
     assert!(script.ready().is_empty());
@@ -91,15 +91,15 @@ fn a_listener_takes_untaken_connections_with_it() {
 
 #[test]
 fn connections_accepted_by_a_closed_listener_are_reset() {
-    let mut script = Script::new(no_batching());
-    let listener = script.os.listen(script.now, SERVER(), 5).unwrap();
+    let mut script = Script::new(OsLayerConfig::default());
+    let listener = script.os.listen(script.now, SERVER, 5).unwrap();
     let requests = script.requests();
     for request in &requests[..3] {
         script.done(request, Status::Ok);
     }
     script.os.close(script.now, listener);
     let close = script.requests();
-    script.answer(&requests[3], Status::Ok, Outcome::Accepted(CLIENT()));
+    script.answer(&requests[3], Status::Ok, Outcome::Accepted(CLIENT));
     script.done(&close[0], Status::Ok);
     let abort = script.requests();
     assert_eq!(abort[0].action, ABORT);
@@ -111,9 +111,9 @@ fn connections_accepted_by_a_closed_listener_are_reset() {
 
 #[test]
 fn a_socket_whose_request_was_not_sent_is_removed_at_once() {
-    let mut script = Script::new(no_batching());
-    let connection = script.os.connect(script.now, CLIENT()).unwrap();
-    let listener = script.os.listen(script.now, SERVER(), 5).unwrap();
+    let mut script = Script::new(OsLayerConfig::default());
+    let connection = script.os.connect(script.now, CLIENT).unwrap();
+    let listener = script.os.listen(script.now, SERVER, 5).unwrap();
     script.os.close(script.now, connection);
     script.os.close(script.now, listener);
     assert!(script.actions().is_empty());

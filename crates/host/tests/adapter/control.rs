@@ -1,13 +1,13 @@
 //! Requests for the status and options of a socket, and cancellation of requests.
 
-use super::script::{CLIENT, Script, no_batching};
 use baton_bus::descriptor::{Action, Outcome, SocketInfo, SocketOption, Status};
+use baton_cluster::script::{CLIENT, Script};
 use baton_host::Ready;
-use baton_host::adapter::{Completed, Completion, NotSubmitted};
+use baton_host::adapter::{Completed, Completion, NotSubmitted, OsLayerConfig};
 
 #[test]
 fn a_status_is_reported_when_it_arrives() {
-    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
     script.os.status(script.now, socket).unwrap();
     let requests = script.requests();
     assert_eq!(requests[0].action, Action::Status);
@@ -27,7 +27,7 @@ fn a_status_is_reported_when_it_arrives() {
 
 #[test]
 fn only_refused_options_are_reported() {
-    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
     let option = SocketOption::SendBuffer;
     for value in [1, 2] {
         let asked = script.os.set_option(script.now, socket, option, value);
@@ -49,8 +49,8 @@ fn only_refused_options_are_reported() {
 
 #[test]
 fn a_connect_may_be_cancelled() {
-    let mut script = Script::new(no_batching());
-    let socket = script.os.connect(script.now, CLIENT()).unwrap();
+    let mut script = Script::new(OsLayerConfig::default());
+    let socket = script.os.connect(script.now, CLIENT).unwrap();
     let asked = script.requests();
     script.os.cancel_connect(script.now, socket).unwrap();
     let cancel = script.requests();
@@ -73,7 +73,7 @@ fn a_connect_may_be_cancelled() {
 
 #[test]
 fn a_posted_buffer_may_be_cancelled() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
     script.os.cancel_receive(script.now, socket).unwrap();
     let cancel = script.requests();
     script.done(&receive, Status::Cancelled);
@@ -89,7 +89,7 @@ fn a_posted_buffer_may_be_cancelled() {
 
 #[test]
 fn status_requests_are_limited() {
-    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
     let mut asked = 0;
     while script.os.status(script.now, socket) == Ok(()) {
         asked += 1;

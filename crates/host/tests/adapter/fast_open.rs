@@ -1,8 +1,8 @@
 //! Connections opened by Fast Open, with their first data.
 
-use super::script::{CLIENT, Script, no_batching, small_link};
 use baton_bus::descriptor::{Action, Buffer, MOST_INLINE_BYTES, Outcome, SocketOption, Status};
-use baton_bus::link::memory_link;
+use baton_cluster::script::{CLIENT, Script};
+use baton_host::adapter::OsLayerConfig;
 use baton_host::{Ready, SocketId};
 use bytes::Bytes;
 
@@ -20,7 +20,7 @@ fn connect(script: &mut Script, len: usize) -> (SocketId, usize) {
     let data = Bytes::from(vec![7; len]);
     let opening = script
         .os
-        .connect_fast_open(script.now, CLIENT(), &data, false)
+        .connect_fast_open(script.now, CLIENT, &data, false)
         .expect("a number is free");
     script.os.check();
     opening
@@ -28,7 +28,7 @@ fn connect(script: &mut Script, len: usize) -> (SocketId, usize) {
 
 #[test]
 fn data_follows_the_connect_at_once() {
-    let mut script = Script::new(no_batching());
+    let mut script = Script::new(OsLayerConfig::default());
     let (socket, taken) = connect(&mut script, 50);
     assert_eq!(taken, 50);
     // Both are in one transfer. Otherwise, the SYN might leave before the data arrives.
@@ -36,12 +36,7 @@ fn data_follows_the_connect_at_once() {
     let requests = script.requests();
     assert_eq!(script.transfers(), transfers + 1);
     let actions: Vec<_> = requests.iter().map(|request| request.action).collect();
-    let expected = [
-        Action::Socket,
-        OPTION,
-        Action::Connect(CLIENT()),
-        inline(50),
-    ];
+    let expected = [Action::Socket, OPTION, Action::Connect(CLIENT), inline(50)];
     assert_eq!(actions, expected);
     // Further data has to wait until the connection is open.
     assert_eq!(script.send(socket, 10), 0);
@@ -62,7 +57,7 @@ fn data_follows_the_connect_at_once() {
 
 #[test]
 fn fast_open_takes_only_data_that_fits_into_descriptors() {
-    let mut script = Script::new(no_batching());
+    let mut script = Script::new(OsLayerConfig::default());
     let (_, taken) = connect(&mut script, 100_000);
     let pieces = taken / MOST_INLINE_BYTES;
     assert!(taken == pieces * MOST_INLINE_BYTES && pieces > 6, "{taken}");
@@ -82,13 +77,13 @@ fn fast_open_takes_only_data_that_fits_into_descriptors() {
     // Without data, the SYN still asks for a cookie.
     let (_, taken) = connect(&mut script, 0);
     assert_eq!(taken, 0);
-    let expected = [Action::Socket, OPTION, Action::Connect(CLIENT())];
+    let expected = [Action::Socket, OPTION, Action::Connect(CLIENT)];
     assert_eq!(script.actions(), expected);
 }
 
 #[test]
 fn a_connect_fails_if_the_adapter_lacks_fast_open() {
-    let mut script = Script::new(no_batching());
+    let mut script = Script::new(OsLayerConfig::default());
     let (socket, _) = connect(&mut script, 50);
     let requests = script.requests();
     script.done(&requests[0], Status::Ok);
@@ -100,7 +95,7 @@ fn a_connect_fails_if_the_adapter_lacks_fast_open() {
 
 #[test]
 fn a_refused_connect_drops_its_data() {
-    let mut script = Script::new(no_batching());
+    let mut script = Script::new(OsLayerConfig::default());
     let (socket, _) = connect(&mut script, 50);
     let requests = script.requests();
     script.done(&requests[0], Status::Ok);
@@ -120,27 +115,25 @@ fn a_refused_connect_drops_its_data() {
 
 #[test]
 fn an_unsent_connect_begins_on_the_next_link_with_its_data() {
-    let mut script = Script::new(no_batching());
+    let mut script = Script::new(OsLayerConfig::default());
     connect(&mut script, 50);
     script.os.handle_link_lost(script.now);
     script.os.check();
     assert_eq!(script.ready(), []);
-    (script.host, script.adapter) = memory_link(small_link());
+    script.reconnect();
     assert_eq!(script.actions()[3], inline(50));
 }
 
 #[test]
 fn data_may_go_without_a_cookie() {
-    let mut script = Script::new(no_batching());
+    let mut script = Script::new(OsLayerConfig::default());
     let data = Bytes::from_static(b"hello");
-    let opening = script
-        .os
-        .connect_fast_open(script.now, CLIENT(), &data, true);
+    let opening = script.os.connect_fast_open(script.now, CLIENT, &data, true);
     assert!(opening.is_ok());
     let option = Action::SetOption {
         option: SocketOption::FastOpen,
         value: 2,
     };
-    let expected = [Action::Socket, option, Action::Connect(CLIENT()), inline(5)];
+    let expected = [Action::Socket, option, Action::Connect(CLIENT), inline(5)];
     assert_eq!(script.actions(), expected);
 }

@@ -1,12 +1,13 @@
 //! How the host handles the loss of its link to an adapter, and continues on a new one.
 
-use super::script::{CLIENT, SERVER, Script, endpoint, no_batching, small_link};
 use baton_bus::descriptor::{Action, Outcome, Request, SocketOption, Status};
 use baton_bus::link::{LinkError, MemoryHost, memory_link};
-use baton_host::adapter::OsLayer;
+use baton_cluster::script::{CLIENT, LINK, SERVER, Script};
+use baton_host::adapter::{OsLayer, OsLayerConfig};
 use baton_host::layer::{AdapterEnd, AdapterId, HostStack, Reached, SocketLayer};
 use baton_host::{Gone, Ready, Receive, SocketId, Sockets, Unread};
 use baton_tcp::{CloseReason, Config, ConnId, Essentials, ListenerId, Portable, State};
+use baton_testkit::endpoint;
 use baton_wire::{Flow, SeqNr, Span, Time};
 use bytes::Bytes;
 
@@ -19,13 +20,13 @@ fn lose_link(script: &mut Script) {
 
 #[test]
 fn connections_fail_listeners_return_and_nothing_is_left() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
-    let listener = script.os.listen(script.now, SERVER(), 5).unwrap();
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
+    let listener = script.os.listen(script.now, SERVER, 5).unwrap();
     let requests = script.requests();
     for request in &requests[..3] {
         script.done(request, Status::Ok);
     }
-    script.answer(&requests[3], Status::Ok, Outcome::Accepted(CLIENT()));
+    script.answer(&requests[3], Status::Ok, Outcome::Accepted(CLIENT));
     script.deliver(&receive, 10);
     script.pump();
     script.calls().set_cork(socket, true);
@@ -41,7 +42,7 @@ fn connections_fail_listeners_return_and_nothing_is_left() {
     assert_eq!(script.os.error_of(socket), Some(Status::Aborted));
     assert!(matches!(script.os.receive(socket, 99), Receive::Data(_)));
     assert_eq!(script.os.receive(socket, 99), Receive::Gone);
-    (script.host, script.adapter) = memory_link(small_link());
+    script.reconnect();
     script.os.close(script.now, socket);
     let actions = script.actions();
     assert!(
@@ -56,26 +57,26 @@ fn connections_fail_listeners_return_and_nothing_is_left() {
         ),
         "{actions:?}"
     );
-    assert_eq!(script.os.local(listener), Some(SERVER()));
+    assert_eq!(script.os.local(listener), Some(SERVER));
     let (other, _) = script.open();
     assert_eq!(script.os.error_of(other), None);
 }
 
 #[test]
 fn a_listener_accepts_fast_open_also_on_the_next_link() {
-    let mut script = Script::new(no_batching());
+    let mut script = Script::new(OsLayerConfig::default());
     let listener = script
         .os
-        .listen_fast_open(script.now, SERVER(), 5, 7)
+        .listen_fast_open(script.now, SERVER, 5, 7)
         .unwrap();
     for _ in 0..2 {
         let actions = script.actions();
         let option = SocketOption::FastOpen;
         assert_eq!(actions[0], Action::Socket);
         assert_eq!(actions[1], Action::SetOption { option, value: 7 });
-        assert_eq!(actions[2], Action::Bind(SERVER()));
+        assert_eq!(actions[2], Action::Bind(SERVER));
         lose_link(&mut script);
-        (script.host, script.adapter) = memory_link(small_link());
+        script.reconnect();
     }
     let requests = script.requests();
     script.done(&requests[0], Status::Ok);
@@ -87,17 +88,17 @@ fn a_listener_accepts_fast_open_also_on_the_next_link() {
 
 #[test]
 fn closing_sockets_are_removed_and_unsent_connects_begin_on_the_next_link() {
-    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
     script.os.close(script.now, socket);
     script.pump();
-    let begun = script.os.connect(script.now, CLIENT()).unwrap();
+    let begun = script.os.connect(script.now, CLIENT).unwrap();
     script.pump();
-    let waiting = script.os.connect(script.now, CLIENT()).unwrap();
+    let waiting = script.os.connect(script.now, CLIENT).unwrap();
     script.os.handle_link_lost(script.now);
     script.os.check();
     assert_eq!(script.ready(), [Ready::Readable(begun)]);
     assert_eq!(script.os.sockets(), 2);
-    (script.host, script.adapter) = memory_link(small_link());
+    script.reconnect();
     let requests = script.requests();
     assert!(requests.iter().all(|request| request.socket == waiting.0));
     assert_eq!(requests.len(), 2);
@@ -107,11 +108,11 @@ fn closing_sockets_are_removed_and_unsent_connects_begin_on_the_next_link() {
 
 #[test]
 fn a_link_may_be_lost_again_and_again() {
-    let mut script = Script::new(no_batching());
-    script.os.listen(script.now, SERVER(), 5).unwrap();
+    let mut script = Script::new(OsLayerConfig::default());
+    script.os.listen(script.now, SERVER, 5).unwrap();
     for _ in 0..3 {
         lose_link(&mut script);
-        (script.host, script.adapter) = memory_link(small_link());
+        script.reconnect();
         assert_eq!(script.actions().len(), 4);
     }
     assert_eq!(script.os.stats().links_lost, 3);
@@ -129,8 +130,8 @@ struct Recovering {
 }
 
 const FLOW: fn() -> Flow = || Flow {
-    local: SERVER(),
-    remote: CLIENT(),
+    local: SERVER,
+    remote: CLIENT,
 };
 
 impl HostStack<Bytes> for Recovering {
@@ -225,7 +226,7 @@ impl Moving {
         let mut layer = SocketLayer::new(10, None);
         layer.set_most_kept(1 << 16);
         layer.add_listener(ListenerId(0), AdapterId(0));
-        let mut script = Script::new(no_batching());
+        let mut script = Script::new(OsLayerConfig::default());
         script.os.keep_lost();
         let packets = script.os.packet_socket(script.now, endpoint(1, 0)).unwrap();
         let set_up = script.requests();
@@ -253,8 +254,8 @@ impl Moving {
         &mut self,
         act: impl FnOnce(Time, &mut Recovering, &mut SocketLayer<Bytes>, &mut [End]) -> R,
     ) -> R {
-        let os = OsLayer::new(no_batching()).expect("the parameters are valid");
-        let (link, _) = memory_link(small_link());
+        let os = OsLayer::new(OsLayerConfig::default()).expect("the parameters are valid");
+        let (link, _) = memory_link(LINK);
         let mut ends = [AdapterEnd {
             os: std::mem::replace(&mut self.script.os, os),
             link: std::mem::replace(&mut self.script.host, link),

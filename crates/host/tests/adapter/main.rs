@@ -9,7 +9,6 @@ mod control;
 mod fast_open;
 mod losing;
 mod receiving;
-mod script;
 mod sending;
 mod serving;
 mod trust;

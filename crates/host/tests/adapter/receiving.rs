@@ -1,7 +1,7 @@
 //! Receiving: posted buffers, data, and the end of the data.
 
-use super::script::{Script, no_batching, response};
 use baton_bus::descriptor::{Action, Buffer, Outcome, Status, write_inline};
+use baton_cluster::script::{Script, response};
 use baton_host::adapter::OsLayerConfig;
 use baton_host::{Gone, Ready, Receive, Sockets, Unread};
 
@@ -14,7 +14,7 @@ fn posted(actions: &[Action]) -> usize {
 
 #[test]
 fn data_is_read_in_portions_and_then_the_next_buffer_is_posted() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
     assert_eq!(script.os.receive(socket, 10), Receive::WouldBlock);
     script.deliver(&receive, 100);
     script.pump();
@@ -41,7 +41,7 @@ fn data_is_read_in_portions_and_then_the_next_buffer_is_posted() {
 fn a_buffer_is_posted_even_while_data_waits_for_earlier_sends() {
     let config = OsLayerConfig {
         most_sends: 1,
-        ..no_batching()
+        ..OsLayerConfig::default()
     };
     let (mut script, socket, receive) = Script::with_connection(config);
     script.send(socket, 10);
@@ -60,7 +60,7 @@ fn a_buffer_is_posted_even_while_data_waits_for_earlier_sends() {
 fn full_buffers_increase_the_number_of_posted_buffers() {
     let config = OsLayerConfig {
         receive_buffers: 3,
-        ..no_batching()
+        ..OsLayerConfig::default()
     };
     let (mut script, socket, receive) = Script::with_connection(config);
     script.deliver(&receive, 4096);
@@ -80,7 +80,7 @@ fn full_buffers_increase_the_number_of_posted_buffers() {
 
 #[test]
 fn data_in_descriptors_frees_the_buffer_at_once() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
     let outcome = Outcome::Received(Buffer::Inline { len: 20 });
     let mut entry = vec![response(&receive, Status::Ok, outcome)];
     let mut head = entry[0];
@@ -97,7 +97,7 @@ fn data_in_descriptors_frees_the_buffer_at_once() {
 
 #[test]
 fn the_end_comes_after_the_data() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
     script.deliver(&receive, 10);
     script.tell(socket, Status::Ok, Outcome::PeerClosed);
     script.pump();
@@ -111,7 +111,7 @@ fn the_end_comes_after_the_data() {
 
 #[test]
 fn an_end_of_stream_instead_of_data_is_reported_once() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
     script.done(&receive, Status::EndOfStream);
     script.tell(socket, Status::Ok, Outcome::PeerClosed);
     script.pump();
@@ -122,7 +122,7 @@ fn an_end_of_stream_instead_of_data_is_reported_once() {
 
 #[test]
 fn a_reset_is_reported_after_the_data() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
     script.deliver(&receive, 10);
     script.tell(socket, Status::Reset, Outcome::Over);
     script.pump();
@@ -139,7 +139,7 @@ fn a_reset_is_reported_after_the_data() {
 
 #[test]
 fn fewer_buffers_are_posted_when_the_adapter_refuses_more() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
     script.deliver(&receive, 4096);
     script.pump();
     assert!(matches!(script.os.receive(socket, 9000), Receive::Data(_)));
@@ -155,7 +155,7 @@ fn fewer_buffers_are_posted_when_the_adapter_refuses_more() {
 
 #[test]
 fn what_the_adapter_keeps_is_counted_until_it_is_delivered() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
     script.deliver(&receive, 10);
     let keeps = |len, ended| Outcome::Unread { len, ended };
     script.tell(socket, Status::Ok, keeps(50, false));
@@ -184,7 +184,7 @@ fn what_the_adapter_keeps_is_counted_until_it_is_delivered() {
 
 #[test]
 fn a_failure_behind_unread_data_is_known_before_the_data_is_read() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
     script.deliver(&receive, 10);
     let outcome = Outcome::Unread {
         len: 50,

@@ -1,9 +1,9 @@
 //! Sending: transfers, corks, buffer space, completions.
 
-use super::script::{CLOSE, Script, batching, no_batching, response, sends, small_link};
 use baton_bus::Batching;
 use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Status};
 use baton_bus::link::MemoryConfig;
+use baton_cluster::script::{CLOSE, LINK, Script, batching, response, sends};
 use baton_host::adapter::OsLayerConfig;
 use baton_host::{Ready, Receive, Sockets};
 use bytes::Bytes;
@@ -15,7 +15,7 @@ fn lengths(requests: &[Request]) -> Vec<u32> {
 
 #[test]
 fn header_body_and_close_of_a_response_leave_together() {
-    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
     let transfers = script.transfers();
     let mut calls = script.calls();
     calls.set_cork(socket, true);
@@ -31,7 +31,7 @@ fn header_body_and_close_of_a_response_leave_together() {
 
 #[test]
 fn header_and_body_share_a_buffer_where_the_link_can_join_them() {
-    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
     script.host.set_joins(true);
     let mut calls = script.calls();
     calls.set_cork(socket, true);
@@ -53,7 +53,7 @@ fn header_and_body_share_a_buffer_where_the_link_can_join_them() {
 fn lazy_answers_are_masked_unless_something_waits_for_them() {
     let config = OsLayerConfig {
         most_sends: 2,
-        ..no_batching()
+        ..OsLayerConfig::default()
     };
     let (mut script, socket, _) = Script::with_connection(config);
     for _ in 0..2 {
@@ -89,7 +89,7 @@ fn data_is_cut_to_transfers() {
             max_transfer_bytes: 1000,
             ..Batching::default()
         },
-        ..no_batching()
+        ..OsLayerConfig::default()
     };
     let (mut script, socket, _) = Script::with_connection(config);
     assert_eq!(script.send(socket, 2500), 2500);
@@ -109,7 +109,7 @@ fn sends_that_fill_a_transfer_do_not_wait_for_others() {
 
 #[test]
 fn a_cork_holds_data_until_it_is_removed_or_its_timer_fires() {
-    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
     script.calls().set_cork(socket, true);
     assert_eq!(script.send(socket, 10), 10);
     script.wait(400);
@@ -133,7 +133,7 @@ fn a_cork_holds_data_until_it_is_removed_or_its_timer_fires() {
 
 #[test]
 fn a_cork_releases_data_that_fills_a_transfer() {
-    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
     script.calls().set_cork(socket, true);
     assert_eq!(script.send(socket, 4000), 4000);
     assert_eq!(script.send(socket, 96), 96);
@@ -149,7 +149,7 @@ fn a_cork_releases_data_that_fills_a_transfer() {
 
 #[test]
 fn held_data_is_sent_before_the_fin() {
-    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
     script.calls().set_cork(socket, true);
     assert_eq!(script.send(socket, 10), 10);
     script.calls().close(socket);
@@ -162,7 +162,7 @@ fn held_data_is_sent_before_the_fin() {
 fn outstanding_sends_are_limited_and_resume_when_half_are_done() {
     let config = OsLayerConfig {
         most_sends: 4,
-        ..no_batching()
+        ..OsLayerConfig::default()
     };
     let (mut script, socket, _) = Script::with_connection(config);
     for _ in 0..4 {
@@ -194,7 +194,7 @@ fn outstanding_sends_are_limited_and_resume_when_half_are_done() {
 
 #[test]
 fn one_completion_may_cover_earlier_sends() {
-    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
     for _ in 0..3 {
         script.send(socket, 10);
     }
@@ -217,7 +217,7 @@ fn one_completion_may_cover_earlier_sends() {
 fn short_data_travels_in_descriptors() {
     let config = OsLayerConfig {
         most_inline: 100,
-        ..no_batching()
+        ..OsLayerConfig::default()
     };
     let (mut script, socket, _) = Script::with_connection(config);
     let free = script.free();
@@ -239,7 +239,7 @@ fn short_data_travels_in_descriptors() {
 fn a_full_ring_only_delays_sends() {
     let config = OsLayerConfig {
         ring_depth: 2,
-        ..no_batching()
+        ..OsLayerConfig::default()
     };
     let (mut script, socket, _) = Script::with_connection(config);
     script.host.faults().refuse_requests(true);
@@ -269,11 +269,11 @@ fn a_full_ring_only_delays_sends() {
 fn a_send_that_found_the_ring_full_takes_its_turn() {
     let config = OsLayerConfig {
         ring_depth: 2,
-        ..no_batching()
+        ..OsLayerConfig::default()
     };
     let link = MemoryConfig {
         ring_depth: 2,
-        ..small_link()
+        ..LINK
     };
     for len in [100, 4096, 10_000] {
         let mut script = Script::with_link(config.clone(), link);
@@ -321,11 +321,8 @@ fn a_send_that_found_the_ring_full_takes_its_turn() {
 
 #[test]
 fn the_last_buffers_are_shared_by_sockets_with_few_sends() {
-    let link = MemoryConfig {
-        buffers: 8,
-        ..small_link()
-    };
-    let mut script = Script::with_link(no_batching(), link);
+    let link = MemoryConfig { buffers: 8, ..LINK };
+    let mut script = Script::with_link(OsLayerConfig::default(), link);
     let (greedy, _) = script.open();
     let (modest, _) = script.open();
     // Six buffers are free. A socket that has as many in use as are free gets no more.
@@ -344,11 +341,8 @@ fn the_last_buffers_are_shared_by_sockets_with_few_sends() {
 
 #[test]
 fn sockets_without_outstanding_sends_wait_for_free_buffers() {
-    let link = MemoryConfig {
-        buffers: 4,
-        ..small_link()
-    };
-    let mut script = Script::with_link(no_batching(), link);
+    let link = MemoryConfig { buffers: 4, ..LINK };
+    let mut script = Script::with_link(OsLayerConfig::default(), link);
     let sockets = [(); 3].map(|()| script.open().0);
     let [first, second, third] = sockets;
     assert_eq!(script.send(first, 100), 100);
@@ -382,7 +376,7 @@ fn sockets_without_outstanding_sends_wait_for_free_buffers() {
 
 #[test]
 fn a_send_that_fails_ends_the_connection() {
-    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
     script.send(socket, 10);
     let requests = script.requests();
     script.done(&requests[0], Status::TooManyRequests);

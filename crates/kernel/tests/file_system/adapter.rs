@@ -2,17 +2,17 @@
 //! memory.
 
 use super::Random;
-use baton_bus::AdapterLink;
-use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Response, Status, entries};
-use baton_bus::link::{Dma, DmaId, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
-use baton_host::adapter::{OsLayer, OsLayerConfig};
+use baton_bus::descriptor::{Action, Outcome, Request, Status};
+use baton_bus::link::MemoryConfig;
+use baton_cluster::script::{CLIENT, Script};
+use baton_host::adapter::OsLayerConfig;
 use baton_host::layer::AdapterId;
 use baton_host::{Borrowers, FileContent, FileId, Gone, NicCacheConfig, SocketId};
 use baton_kernel::{
     Buffers, Destination, DiskRead, FileCacheConfig, FileStore, FileSystem, NoMeter,
 };
-use baton_testkit::endpoint;
-use baton_wire::{Span, Symbolic, Time};
+use baton_testkit::symbolic;
+use baton_wire::{Span, Symbolic};
 use std::collections::{BTreeSet, VecDeque};
 
 const ADAPTER: AdapterId = AdapterId(0);
@@ -64,12 +64,7 @@ impl FileStore<Symbolic> for Files {
     }
 
     fn read(&self, file: FileId, offset: u64, len: u32) -> Symbolic {
-        let source = file.0.into();
-        Symbolic {
-            source,
-            offset,
-            len,
-        }
+        symbolic(file.0.into(), offset, len)
     }
 
     fn edit(&mut self, _: FileId, _: u32, _: u64, _: u64) {}
@@ -79,44 +74,39 @@ impl FileStore<Symbolic> for Files {
 
 /// A socket, as the file system sees it.
 struct Sink<'a> {
-    now: Time,
-    os: &'a mut OsLayer<Symbolic>,
-    host: &'a mut MemoryHost<Symbolic>,
+    script: &'a mut Script<Symbolic>,
     socket: SocketId,
 }
 
 impl Destination<Symbolic> for Sink<'_> {
     fn room(&mut self) -> Result<usize, Gone> {
-        self.os.calls(self.now, self.host).send_room(self.socket)
+        self.script.calls().send_room(self.socket)
     }
 
     fn want_room(&mut self) {
-        self.os.calls(self.now, self.host).want_room(self.socket);
+        self.script.calls().want_room(self.socket);
     }
 
     fn send(&mut self, content: FileContent, data: Symbolic) -> Result<usize, Gone> {
-        let mut calls = self.os.calls(self.now, self.host);
+        let mut calls = self.script.calls();
         calls.send_content(self.socket, &content, &data)
     }
 
     fn borrowers(&mut self) -> Borrowers {
-        self.os.borrowers(ADAPTER, self.socket)
+        self.script.os.borrowers(ADAPTER, self.socket)
     }
 
     fn cache(&self) -> Option<(AdapterId, u32)> {
-        let cache = &self.os.config().nic_cache;
+        let cache = &self.script.os.config().nic_cache;
         cache.enabled.then_some((ADAPTER, cache.block_bytes))
     }
 }
 
 pub struct World {
     random: Random,
-    now: Time,
     files: FileSystem<Symbolic>,
     buffers: Buffers,
-    os: OsLayer<Symbolic>,
-    host: MemoryHost<Symbolic>,
-    adapter: MemoryAdapter<Symbolic>,
+    script: Script<Symbolic>,
     asked: VecDeque<Asked>,
     sockets: Vec<SocketId>,
     disk: VecDeque<DiskRead>,
@@ -139,14 +129,10 @@ impl World {
             },
             ..OsLayerConfig::default()
         };
-        let (host, adapter) = memory_link(MemoryConfig::default());
         Self {
-            now: Time::ZERO,
             files: FileSystem::new(&cache, Box::new(Files)),
             buffers: Buffers::new(1000, 1000),
-            os: OsLayer::new(config).expect("the parameters are valid"),
-            host,
-            adapter,
+            script: Script::with_link(config, MemoryConfig::default()),
             asked: VecDeque::new(),
             sockets: Vec::new(),
             disk: VecDeque::new(),
@@ -167,11 +153,11 @@ impl World {
             }
             self.settle();
             if self.sockets.len() < 4 {
-                let socket = self.os.connect(self.now, endpoint(2, 1000));
+                let socket = self.script.os.connect(self.script.now, CLIENT);
                 self.sockets.push(socket.expect("a number is free"));
             }
         }
-        while !self.sockets.is_empty() || self.os.sockets() > 0 {
+        while !self.sockets.is_empty() || self.script.os.sockets() > 0 {
             self.close();
             self.answer();
             self.settle();
@@ -186,26 +172,27 @@ impl World {
 
     /// Moves requests to the adapter, and completions to the file system.
     fn settle(&mut self) {
-        self.now += Span::from_ms(1);
-        let mut transfer = Vec::new();
-        while self.os.pump(self.now, &mut self.host) == Ok(true) {
-            (self.adapter.get(self.now, usize::MAX, &mut transfer)).expect("the host is connected");
+        self.script.now += Span::from_ms(1);
+        loop {
+            let requests = self.script.requests();
+            if requests.is_empty() {
+                break;
+            }
+            for request in requests {
+                let content = self.script.fetch(&request);
+                self.asked.push_back(Asked { request, content });
+            }
         }
-        for entry in entries(&transfer) {
-            let request = Request::decode(&entry.unwrap()[0]).expect("a request");
-            let content = self.stands_in(request.action);
-            self.asked.push_back(Asked { request, content });
-        }
-        while self.os.next_ready().is_some() {}
+        self.script.ready();
+        let (os, buffers) = (&mut self.script.os, &mut self.buffers);
         self.files
-            .handle_adapter(ADAPTER, &mut self.os, &mut self.buffers, &mut NoMeter);
+            .handle_adapter(ADAPTER, os, buffers, &mut NoMeter);
         self.files.wake_waiting(&self.buffers);
         while self.files.next_writable().is_some() {}
         while let Some(read) = self.files.poll_disk() {
             self.disk.push_back(read);
         }
         while self.files.poll_evicted().is_some() {}
-        self.os.check();
         self.files.check();
         let content = self.asked.iter().filter_map(|asked| asked.content);
         let pages = content.flat_map(|range| {
@@ -218,24 +205,6 @@ impl World {
             pages.len() <= wired,
             "{pages:?} may be fetched, {wired} are wired"
         );
-    }
-
-    /// Returns the content of the buffer that the request tells the adapter to fetch.
-    fn stands_in(&mut self, action: Action) -> Option<Symbolic> {
-        let (address, len) = match action {
-            Action::CacheInsert { address, len, .. } => (address, len),
-            Action::Send {
-                data: Buffer::Memory { address, len },
-                ..
-            } => (address, len),
-            _ => return None,
-        };
-        let read = self.adapter.read(self.now, DmaId(0), address, len);
-        read.expect("the buffer is lent");
-        match self.adapter.poll_dma(self.now) {
-            Ok(Some(Dma::Read { data, .. })) => Some(data),
-            other => panic!("{other:?}"),
-        }
     }
 
     /// Lets a socket send part of a file.
@@ -251,9 +220,7 @@ impl World {
         let len = 1 + self.random.below(FILE_BYTES - offset);
         let content = FileContent::new(file, offset, len);
         let mut sink = Sink {
-            now: self.now,
-            os: &mut self.os,
-            host: &mut self.host,
+            script: &mut self.script,
             socket,
         };
         let sent = self.files.send(
@@ -279,8 +246,8 @@ impl World {
         self.sockets.retain(|&other| other != socket);
         self.files.close(socket);
         match self.random.percent(50) {
-            true => self.os.close(self.now, socket),
-            false => self.os.abort(self.now, socket),
+            true => self.script.os.close(self.script.now, socket),
+            false => self.script.os.abort(self.script.now, socket),
         }
     }
 
@@ -338,30 +305,24 @@ impl World {
         let index = self.asked.iter().position(|asked| wanted(&asked.request));
         let asked = self.asked.remove(index.expect("the request is pending"));
         let request = asked.expect("the request is pending").request;
-        let outcome = match request.action {
-            Action::CacheInit => Outcome::CacheReady {
-                bytes: CACHED * PAGE_BYTES as u32,
-                most_inserts: 4,
-            },
-            action => Outcome::of_failed(&action),
-        };
-        let Request { socket, tag, .. } = request;
-        let response = Response {
-            socket,
-            tag,
-            status,
-            outcome,
-        };
-        let put = self.adapter.put(self.now, &[response.encode()]);
-        assert_eq!(put, Ok(1));
+        match request.action {
+            Action::CacheInit => {
+                let outcome = Outcome::CacheReady {
+                    bytes: CACHED * PAGE_BYTES as u32,
+                    most_inserts: 4,
+                };
+                self.script.answer(&request, status, outcome);
+            }
+            _ => self.script.done(&request, status),
+        }
     }
 
     /// Replaces the adapter by another.
     fn lose(&mut self) {
         self.seen.lost += 1;
         self.asked.clear();
-        self.os.handle_link_lost(self.now);
-        (self.host, self.adapter) = memory_link(MemoryConfig::default());
+        self.script.os.handle_link_lost(self.script.now);
+        self.script.reconnect();
         while !self.sockets.is_empty() {
             self.close();
         }
