@@ -2,19 +2,18 @@
 //! the network does, the adapter answers every request once, delivers every byte in order, keeps its invariants, and frees everything that
 //! belongs to an application that disconnects.
 
-use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::descriptor::{Action, Buffer, Close, Opcode, Outcome, SocketOption, Status};
 use baton_bus::link::{Dma, DmaId};
 use baton_bus::{Descriptor, HostLink};
 use baton_cluster::world::{ADAPTER, ANY, App, PEER, PEER_V6, Received, World, accept, set};
 use baton_nic::adapter::Ending;
 use baton_tcp::{ConnId, Event};
-use baton_testkit::symbolic;
+use baton_testkit::{Random, symbolic};
 use baton_wire::{Endpoint, Span, Stages, Symbolic};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of steps in a run.
-const MOST_STEPS: usize = 400;
+/// Number of steps in a run.
+const STEPS: usize = 200;
 /// Upper bound of socket numbers.
 const NUMBERS: u32 = 12;
 /// First of the ports at which applications listen.
@@ -29,195 +28,69 @@ const BUFFERS: usize = 1024;
 
 /// Interprets the input as requests, rule violations, network activity and time, and applies them to an adapter.
 pub fn application(data: &[u8]) {
-    let mut input = Unstructured::new(data);
-    let Ok(settings) = input.arbitrary() else {
-        return;
-    };
-    let mut play = Play::new(settings);
-    for _ in 0..MOST_STEPS {
-        match input.arbitrary() {
-            Ok(step) if !input.is_empty() => play.step(step),
-            _ => break,
-        }
+    let mut play = Play::new(Random::beginning_with(data));
+    for _ in 0..STEPS {
+        play.step();
+        play.absorb();
     }
     play.end();
 }
 
-#[derive(Debug, Arbitrary)]
-struct Settings {
-    cumulative_sends: bool,
-    inlines: bool,
-    level: u8,
-}
-
-/// The next action. An even number selects one of the two applications, an odd number the other.
-#[derive(Debug, Arbitrary)]
-enum Step {
-    Ask([Ask; 3]),
-    PeerConnects(u16),
-    Peer([(u8, PeerDoes); 2]),
-    Turn,
-    Wait {
-        us: u32,
-    },
-    /// Requests SOCKET and CONNECT.
-    Open {
-        app: u8,
-        socket: u8,
-        remote: u8,
-    },
-    Rare(Rare),
-}
-
-/// An action that happens rarely.
-#[derive(Debug, Arbitrary)]
-enum Rare {
-    /// One application leaves and another one replaces it.
-    Replace {
-        app: u8,
-        drains: bool,
-    },
-    RefuseResponses {
-        app: u8,
-        refuse: bool,
-    },
-    DelayDma {
-        app: u8,
-        polls: u8,
-    },
-    Lose(u8),
-    /// The adapter may disconnect an application that breaks the rules, which discards the state that earlier steps have built up. Only some
-    /// breaches are therefore carried out.
-    Break {
-        app: u8,
-        how: Breach,
-        is_meant: u8,
-    },
-}
-
-/// Violation of the rules by an application: any four words, or the completion of a transfer that was not requested.
-#[derive(Debug, Arbitrary)]
-enum Breach {
-    Words([u64; 4]),
-    Dma { id: u8, len: u16, is_read: bool },
-}
-
-/// Breaches with a smaller `is_meant` are carried out.
-const MEANT: u8 = 16;
-
-#[derive(Debug, Arbitrary)]
-struct Ask {
-    app: u8,
-    socket: u8,
-    /// If below [`ANY_SOCKET`], use any socket instead of one that the application knows.
-    chosen: u8,
-    what: Asked,
-}
-
-const ANY_SOCKET: u8 = 36;
-
-/// A request by an application.
-#[derive(Debug, Arbitrary)]
-enum Asked {
-    Plain(Plain),
-    Accept { first: u8, count: u8, timeout: u8 },
-    Send { len: u16, more: bool },
-    Receive(u16),
-    Odd(Odd),
-}
-
-/// A rarer request.
-#[derive(Debug, Arbitrary)]
-enum Odd {
-    /// A SEND with inline data.
-    Inline(u8),
-    /// A request with a buffer whose content is not a packet or state.
-    Buffer { len: u16, how: u8 },
-    /// Cancels the request that was `back` requests earlier.
-    Cancel { back: u8 },
-    /// A request for the data cache.
-    Cache { how: u8, unit: u8, len: u16 },
-}
-
-/// A request without a buffer.
-#[derive(Debug, Arbitrary)]
-enum Plain {
-    Socket,
-    Bind { port: u16, any_addr: bool },
-    Listen(u8),
-    Connect(u8),
-    Close(u8),
-    SetOption { which: u8, value: u8 },
-    Status,
-    PacketSocket,
-}
-
-/// An action of the peer on a connection.
-#[derive(Debug, Arbitrary)]
-enum PeerDoes {
-    Write(u16),
-    Read,
-    WriteAndRead(u16),
-    /// Shuts down, closes or aborts the connection, or does nothing.
-    End(u8),
-}
+/// Requests with a buffer, among the rarer ones.
+const FORWARD: u64 = 6;
+const IMPORT: u64 = 7;
+const EXPORT: u64 = 8;
 
 const CLOSES: [Close; 3] = [Close::Write, Close::Both, Close::Abort];
-/// Index of [`Close::Abort`] in [`CLOSES`].
-const ABORT: u8 = 2;
 
-/// Returns the element with index `which`, modulo their number.
-fn one_of<T: Copy>(all: &[T], which: u8) -> T {
-    all[usize::from(which) % all.len()]
+fn port(random: &mut Random) -> u16 {
+    FIRST_PORT + random.below(PORTS.into()) as u16
 }
 
-fn port(number: u16) -> u16 {
-    FIRST_PORT + number % PORTS
-}
-
-fn remote(which: u8) -> Endpoint {
-    let all = [(PEER, PEER_PORT), (PEER_V6, PEER_PORT), (PEER, 9)];
-    let (addr, port) = one_of(&all, which);
+fn remote(random: &mut Random) -> Endpoint {
+    let (addr, port) = random.one_of(&[(PEER, PEER_PORT), (PEER_V6, PEER_PORT), (PEER, 9)]);
     Endpoint::new(addr, port)
 }
 
-/// Returns a length that is nearly always within a buffer.
-fn buffer_len(len: u16) -> u32 {
-    match len {
-        0xff00.. => len.into(),
-        _ => u32::from(len % 4096) + 1,
+/// Draws a length that is nearly always within a buffer.
+fn buffer_len(random: &mut Random) -> u32 {
+    match random.below(1 << 16) as u32 {
+        len @ 0xff00.. => len,
+        len => len % 4096 + 1,
     }
 }
 
-impl Plain {
-    fn action(&self) -> Action {
-        match *self {
-            Self::Socket => Action::Socket,
-            Self::Bind {
-                port: number,
-                any_addr,
-            } => {
-                let addr = if any_addr { ANY } else { ADAPTER };
-                Action::Bind(Endpoint::new(addr, port(number)))
-            }
-            Self::Listen(backlog) => Action::Listen {
-                backlog: (backlog % 5).into(),
-            },
-            Self::Connect(which) => Action::Connect(remote(which)),
-            Self::Close(how) => Action::Close(one_of(&CLOSES, how)),
-            // Any combination of the three flags, or the undefined bit above them.
-            Self::SetOption { which, value }
-                if one_of(&SocketOption::ALL, which) == SocketOption::Times =>
-            {
-                set(SocketOption::Times, u32::from(value % 9))
-            }
-            Self::SetOption { which, value } => set(
-                one_of(&SocketOption::ALL, which),
-                one_of(&[0, 1, 4096, 9000, 1 << 16], value),
-            ),
-            Self::Status => Action::Status,
-            Self::PacketSocket => Action::PacketSocket,
+/// What a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Plain,
+    Close,
+    Accept,
+    Send,
+    Receive,
+    /// A SEND with inline data, a buffer whose content is not a packet or state, a CANCEL, or the data cache.
+    Odd,
+}
+
+/// Draws a request without a buffer.
+fn plain(random: &mut Random) -> Action {
+    match random.below(7) {
+        0 => Action::Socket,
+        1 => {
+            let addr = random.one_of(&[ANY, ADAPTER]);
+            Action::Bind(Endpoint::new(addr, port(random)))
         }
+        2 => Action::Listen {
+            backlog: random.below(5) as u32,
+        },
+        3 => Action::Connect(remote(random)),
+        4 => match random.one_of(&SocketOption::ALL) {
+            // Any combination of the three flags, or the undefined bit above them.
+            SocketOption::Times => set(SocketOption::Times, random.below(9) as u32),
+            option => set(option, random.one_of(&[0, 1, 4096, 9000, 1 << 16])),
+        },
+        5 => Action::Status,
+        _ => Action::PacketSocket,
     }
 }
 
@@ -285,18 +158,19 @@ struct PeerConn {
 }
 
 struct Play {
+    random: Random,
     world: World,
     models: Vec<Model>,
     peers: Vec<PeerConn>,
 }
 
 impl Play {
-    fn new(settings: Settings) -> Self {
+    fn new(mut random: Random) -> Self {
         let mut world = World::with(|config| {
-            config.cumulative_sends = settings.cumulative_sends;
+            config.cumulative_sends = random.percent(50);
             config.reports_unread = true;
-            config.most_inline = if settings.inlines { 100 } else { 0 };
-            config.batching.level = u32::from(settings.level % 4) + 1;
+            config.most_inline = random.one_of(&[0, 100]);
+            config.batching.level = 1 + random.below(4) as u32;
             config.ring_depth = 16;
             config.most_sockets = 10;
             config.most_sends = 5;
@@ -319,6 +193,7 @@ impl Play {
             ..Model::default()
         };
         let mut play = Self {
+            random,
             world,
             models: vec![model(0), model(1)],
             peers: Vec::new(),
@@ -329,105 +204,97 @@ impl Play {
         play
     }
 
-    fn step(&mut self, step: Step) {
-        match step {
-            Step::Ask(asks) => {
-                for Ask {
-                    app,
-                    socket,
-                    chosen,
-                    what,
-                } in asks
-                {
-                    let model = usize::from(app % 2);
-                    let socket = match chosen {
-                        ..ANY_SOCKET => u32::from(socket) % NUMBERS,
-                        _ => self.choose(model, socket, &what),
-                    };
-                    self.ask(model, socket, what);
+    fn step(&mut self) {
+        let Self { random, world, .. } = self;
+        let model = random.below(2) as usize;
+        match random.below(7) {
+            0 => {
+                for _ in 0..3 {
+                    self.request();
                     self.absorb();
                 }
             }
-            Step::PeerConnects(number) => {
-                let id = self.world.peer_connects(port(number));
+            1 => {
+                let id = world.peer_connects(port(random));
                 self.meet(id);
             }
-            Step::Peer(acts) => {
-                for (conn, does) in &acts {
-                    self.peer(usize::from(*conn), does);
+            2 => {
+                self.peer();
+                self.peer();
+            }
+            3 => {
+                world.turn();
+            }
+            4 => world.wait(Span::from_us(random.below(1 << 16) * 6)),
+            5 => {
+                let (socket, remote) = (random.below(NUMBERS.into()) as u32, remote(random));
+                for action in [Action::Socket, Action::Connect(remote)] {
+                    self.ask(model, socket, action, Kind::Plain, None);
                 }
             }
-            Step::Turn => {
-                self.world.turn();
-            }
-            Step::Wait { us } => self.world.wait(Span::from_us((us % 400_000).into())),
-            Step::Open {
-                app,
-                socket,
-                remote: which,
-            } => {
-                let (model, socket) = (usize::from(app % 2), u32::from(socket) % NUMBERS);
-                self.ask(model, socket, Asked::Plain(Plain::Socket));
-                self.ask(model, socket, Asked::Plain(Plain::Connect(which)));
-            }
-            Step::Rare(rare) => self.rare(rare),
-        }
-        self.absorb();
-    }
-
-    fn rare(&mut self, rare: Rare) {
-        match rare {
-            Rare::Replace { app, drains } => {
-                let ending = if drains { Ending::Drain } else { Ending::Reset };
-                self.replace(usize::from(app % 2), ending);
-            }
-            Rare::RefuseResponses { app, refuse } => self.faults(app).refuse_responses(refuse),
-            Rare::DelayDma { app, polls } => self.faults(app).delay_dma((polls % 6).into()),
-            Rare::Lose(which) => self.world.loss_percent = one_of(&[0, 5, 30], which),
-            Rare::Break { is_meant, .. } if is_meant >= MEANT => {}
-            Rare::Break { app, how, .. } => self.break_rules(usize::from(app % 2), how),
+            _ => match random.below(5) {
+                0 => {
+                    let ending = random.one_of(&[Ending::Drain, Ending::Reset]);
+                    self.replace(model, ending);
+                }
+                1 => {
+                    let refuses = random.percent(50);
+                    self.faults(model).refuse_responses(refuses);
+                }
+                2 => {
+                    let polls = random.below(6) as u32;
+                    self.faults(model).delay_dma(polls);
+                }
+                3 => world.loss_percent = random.one_of(&[0, 5, 30]),
+                // The adapter may disconnect an application that breaks the rules, which discards the state that earlier steps have built up.
+                _ if random.below(16) > 0 => {}
+                _ => self.break_rules(model),
+            },
         }
     }
 
-    fn faults(&self, app: u8) -> baton_bus::link::Faults {
-        let app = self.models[usize::from(app % 2)].app;
-        self.world.apps[app].faults.clone()
+    fn faults(&self, model: usize) -> baton_bus::link::Faults {
+        self.world.apps[self.models[model].app].faults.clone()
     }
 
-    fn break_rules(&mut self, model: usize, how: Breach) {
-        let (now, app) = (self.world.now, self.models[model].app);
-        match how {
-            Breach::Words(words) => {
-                // The entry continues with arbitrary data.
-                let head = Descriptor(words);
-                let mut entry = vec![Descriptor::default(); 1 + head.continuations()];
-                entry[0] = head;
-                // The ring may be full.
-                let _ = self.world.apps[app].link.put(now, &entry);
-                self.is_unruly(model);
-            }
-            Breach::Dma { id, len, is_read } => {
-                self.world.run();
-                let Some(session) = self.world.apps[app].session else {
-                    return;
-                };
-                let id = DmaId(id.into());
-                let over = match is_read {
-                    true => Dma::Read {
-                        id,
-                        data: symbolic(3, 0, len.into()),
-                    },
-                    false => Dma::Written { id },
-                };
-                let World { adapter, stack, .. } = &mut self.world;
-                let handled = adapter.handle_dma(now, stack, session, over);
-                assert!(
-                    handled.is_err(),
-                    "no transfer is pending that it could complete"
-                );
-                self.replace(model, Ending::Reset);
-            }
+    /// Puts any four words into the ring, or completes a transfer that was not requested.
+    fn break_rules(&mut self, model: usize) {
+        let (random, app) = (&mut self.random, self.models[model].app);
+        if random.percent(50) {
+            // The entry continues with arbitrary data.
+            let head = Descriptor([(); 4].map(|()| random.word()));
+            let mut entry = vec![Descriptor::default(); 1 + head.continuations()];
+            entry[0] = head;
+            // The ring may be full.
+            let _ = self.world.apps[app].link.put(self.world.now, &entry);
+            return self.is_unruly(model);
         }
+        let (id, len) = (
+            DmaId(random.below(256) as u32),
+            random.below(1 << 16) as u32,
+        );
+        let data = symbolic(3, 0, len);
+        let over = match random.percent(50) {
+            true => Dma::Read { id, data },
+            false => Dma::Written { id },
+        };
+        self.world.run();
+        let World {
+            now,
+            adapter,
+            stack,
+            apps,
+            ..
+        } = &mut self.world;
+        let Some(session) = apps[app].session else {
+            return;
+        };
+        let handled = adapter.handle_dma(*now, stack, session, over);
+        assert!(
+            handled.is_err(),
+            "no transfer is pending that it could complete"
+        );
+        self.replace(model, Ending::Reset);
     }
 
     fn is_unruly(&mut self, model: usize) {
@@ -437,137 +304,171 @@ impl Play {
     }
 
     /// Chooses a socket. ACCEPTs mostly use the listener, socket 0, and all other requests use other sockets.
-    fn choose(&self, model: usize, index: u8, what: &Asked) -> u32 {
-        if matches!(what, Asked::Accept { .. }) {
+    fn choose(&mut self, model: usize, about: Subject) -> u32 {
+        if self.random.below(256) < 36 {
+            return self.random.below(NUMBERS.into()) as u32;
+        }
+        if about == Subject::Accept {
             return 0;
         }
         let Model { known, open, .. } = &self.models[model];
-        let known = match what {
-            Asked::Plain(Plain::Close(_)) | Asked::Send { .. } | Asked::Receive(_)
-                if !open.is_empty() && index.is_multiple_of(2) =>
-            {
-                open
-            }
-            _ => known,
-        };
-        let known: Vec<u32> = known.range(1..).copied().collect();
-        let index = usize::from(index / 2).checked_rem(known.len());
-        index.map_or(0, |index| known[index])
+        let is_open = self.random.percent(50)
+            && matches!(about, Subject::Close | Subject::Send | Subject::Receive)
+            && !open.is_empty();
+        let known = if is_open { open } else { known };
+        let known: Vec<u32> = known.range(1..).chain(&[0]).copied().collect();
+        // Number 0 only if there is no other.
+        known[self.random.below(known.len().max(2) as u64 - 1) as usize]
     }
 
     /// Makes the application listen on socket 0, as most applications do.
     fn begin(&mut self, model: usize) {
-        let (port, any_addr) = (model as u16, true);
-        for plain in [
-            Plain::Socket,
-            Plain::Bind { port, any_addr },
-            Plain::Listen(4),
-        ] {
-            self.ask(model, 0, Asked::Plain(plain));
+        let local = Endpoint::new(ANY, FIRST_PORT + model as u16);
+        let listen = Action::Listen { backlog: 4 };
+        for action in [Action::Socket, Action::Bind(local), listen] {
+            self.ask(model, 0, action, Kind::Plain, None);
         }
         self.world.run();
     }
 
-    fn ask(&mut self, model: usize, socket: u32, what: Asked) {
-        let known = &self.models[model];
-        let (app, next_tag) = (known.app, known.last_tag + 1);
-        // The source identifies the SEND that the data belongs to.
-        let source = (app as u64) << 32 | u64::from(next_tag);
-        let link = &mut self.world.apps[app].link;
-        let (action, kind, address) = match what {
-            Asked::Plain(plain) => match plain.action() {
-                action @ Action::Close(Close::Both | Close::Abort) => (action, Kind::Close, None),
-                action @ Action::SetOption {
-                    option: SocketOption::Times,
-                    ..
-                } => (action, Kind::Times, None),
-                action => (action, Kind::Plain, None),
+    /// Lets an application make any request.
+    fn request(&mut self) {
+        let model = self.random.below(2) as usize;
+        let about = self.random.one_of(&[
+            Subject::Plain,
+            Subject::Close,
+            Subject::Accept,
+            Subject::Send,
+            Subject::Send,
+            Subject::Receive,
+            Subject::Receive,
+            Subject::Odd,
+            Subject::Odd,
+        ]);
+        let socket = self.choose(model, about);
+        let random = &mut self.random;
+        let (action, kind) = match about {
+            Subject::Plain => {
+                let action = plain(random);
+                let option = SocketOption::Times;
+                let times = matches!(action, Action::SetOption { option: of, .. } if of == option);
+                (action, if times { Kind::Times } else { Kind::Plain })
+            }
+            Subject::Close => match random.one_of(&CLOSES) {
+                Close::Write => (Action::Close(Close::Write), Kind::Plain),
+                how => (Action::Close(how), Kind::Close),
             },
-            Asked::Accept {
-                first,
-                count,
-                timeout,
-            } => {
-                let (first, count) = (u32::from(first) % NUMBERS, u16::from(count % 3) + 1);
-                let timeout_us = one_of(&[0, 500, 5000], timeout);
-                let action = accept(first, count, timeout_us);
-                (action, Kind::Accept { first }, None)
+            Subject::Accept => {
+                let (first, count) = (random.below(NUMBERS.into()) as u32, random.below(3) as u16);
+                let action = accept(first, 1 + count, random.one_of(&[0, 500, 5000]));
+                (action, Kind::Accept { first })
             }
-            Asked::Odd(Odd::Cancel { back }) => {
-                let target = (next_tag - 1).saturating_sub(u32::from(back % 20));
-                (Action::Cancel { target }, Kind::Plain, None)
-            }
-            Asked::Receive(len) => {
+            Subject::Send => return self.send(model, socket),
+            Subject::Receive => {
+                let (len, link) = (
+                    buffer_len(random),
+                    &mut self.world.apps[self.models[model].app].link,
+                );
                 let Some(address) = link.reserve() else {
                     return;
                 };
-                let len = buffer_len(len);
                 if len > link.buffer_bytes() {
                     self.is_unruly(model);
                 }
                 let action = Action::Receive { address, len };
-                (action, Kind::Receive, Some(address))
+                return self.ask(model, socket, action, Kind::Receive, Some(address));
             }
-            Asked::Odd(Odd::Inline(len)) => {
-                let data = symbolic(source, 0, u32::from(len % 240) + 1);
+            Subject::Odd => return self.request_oddly(model, socket),
+        };
+        self.ask(model, socket, action, kind, None);
+    }
+
+    /// Places data of the next request in a buffer. Its source identifies the request.
+    fn place(&mut self, model: usize, mark: u64) -> Option<(u64, u32)> {
+        let Model { app, last_tag, .. } = self.models[model];
+        let len = buffer_len(&mut self.random).min(4096);
+        let source = mark | (app as u64) << 32 | u64::from(last_tag + 1);
+        let link = &mut self.world.apps[app].link;
+        Some((link.place(symbolic(source, 0, len)).ok()?, len))
+    }
+
+    fn send(&mut self, model: usize, socket: u32) {
+        let more = self.random.percent(50);
+        let mut times = Stages::from_bits_truncate(self.random.below(8) as u8);
+        if !self.models[model].timed.contains(&socket) {
+            times = Stages::empty();
+        }
+        if let Some((address, len)) = self.place(model, 0) {
+            let data = Buffer::Memory { address, len };
+            let action = Action::Send { data, more, times };
+            self.ask(model, socket, action, Kind::Send, Some(address));
+        }
+    }
+
+    /// Lets an application make a rarer request.
+    fn request_oddly(&mut self, model: usize, socket: u32) {
+        let random = &mut self.random;
+        let offset = 512 * random.below(40) as u32;
+        match random.below(12) {
+            0..3 => {
+                let Model { app, last_tag, .. } = self.models[model];
+                let source = (app as u64) << 32 | u64::from(last_tag + 1);
+                let data = symbolic(source, 0, 1 + random.below(240) as u32);
                 let tag = self.world.try_post_inline(app, socket, data);
                 let waiting = Waiting {
                     socket,
                     kind: Kind::Send,
                     address: None,
                 };
-                return self.note(model, tag, Action::Status, waiting);
+                self.note(model, tag, Action::Status, waiting);
             }
-            Asked::Send { len, more } => {
-                let len = buffer_len(len).min(4096);
-                let Ok(address) = link.place(symbolic(source, 0, len)) else {
-                    return;
-                };
-                let data = Buffer::Memory { address, len };
-                let mut times = Stages::empty();
-                if self.models[model].timed.contains(&socket) {
-                    times = Stages::from_bits_truncate(address as u8 ^ len as u8);
-                }
-                let send = Action::Send { data, more, times };
-                (send, Kind::Send, Some(address))
+            3..6 => {
+                let target = self.models[model].last_tag;
+                let target = target.saturating_sub(random.below(20) as u32);
+                self.ask(model, socket, Action::Cancel { target }, Kind::Plain, None);
             }
-            Asked::Odd(Odd::Cache { how, unit, len }) => {
-                let (offset, len) = (512 * u32::from(unit % 40), buffer_len(len).min(4096));
-                match how % 8 {
-                    0 => (Action::CacheInit, Kind::Plain, None),
-                    1..4 => {
-                        let Ok(address) = link.place(symbolic(INSERTED | source, 0, len)) else {
-                            return;
-                        };
-                        let insert = Action::CacheInsert {
+            how @ FORWARD..=EXPORT => {
+                let more = random.percent(50);
+                self.ask_with_buffer(model, socket, how, more);
+            }
+            _ => match random.below(8) {
+                0 => self.ask(model, socket, Action::CacheInit, Kind::Plain, None),
+                1..4 => {
+                    if let Some((address, len)) = self.place(model, INSERTED) {
+                        let action = Action::CacheInsert {
                             address,
                             len,
                             offset,
                         };
-                        (insert, Kind::Plain, Some(address))
-                    }
-                    _ => {
-                        let more = how & 8 != 0;
-                        let send = Action::SendCached { offset, len, more };
-                        (send, Kind::Cached, None)
+                        self.ask(model, socket, action, Kind::Plain, Some(address));
                     }
                 }
-            }
-            Asked::Odd(Odd::Buffer { len, how }) => {
-                let len = buffer_len(len).min(4096);
-                let Ok(address) = link.place(symbolic(source, 0, len)) else {
-                    return;
-                };
-                let more = how & 4 != 0;
-                let (action, kind) = match how % 3 {
-                    0 => (Action::Forward { address, len }, Kind::Plain),
-                    1 => (Action::Import { address, len, more }, Kind::Plain),
-                    _ => (Action::Export { address, len }, Kind::Export),
-                };
-                (action, kind, Some(address))
-            }
+                _ => {
+                    let len = buffer_len(random).min(4096);
+                    let more = random.percent(50);
+                    let action = Action::SendCached { offset, len, more };
+                    self.ask(model, socket, action, Kind::Cached, None);
+                }
+            },
+        }
+    }
+
+    /// Makes a request whose buffer has neither a packet nor a state.
+    fn ask_with_buffer(&mut self, model: usize, socket: u32, how: u64, more: bool) {
+        let Some((address, len)) = self.place(model, 0) else {
+            return;
         };
-        let tag = self.world.try_post(app, socket, action);
+        let (action, kind) = match how {
+            FORWARD => (Action::Forward { address, len }, Kind::Plain),
+            IMPORT => (Action::Import { address, len, more }, Kind::Plain),
+            _ => (Action::Export { address, len }, Kind::Export),
+        };
+        self.ask(model, socket, action, kind, Some(address));
+    }
+
+    /// Makes a request with a buffer, or without one.
+    fn ask(&mut self, model: usize, socket: u32, action: Action, kind: Kind, address: Option<u64>) {
+        let tag = self.world.try_post(self.models[model].app, socket, action);
         let waiting = Waiting {
             socket,
             kind,
@@ -610,28 +511,25 @@ impl Play {
         });
     }
 
-    fn peer(&mut self, index: usize, does: &PeerDoes) {
-        let count = self.peers.len();
-        let Some(conn) = self.peers.get_mut(index.checked_rem(count).unwrap_or(0)) else {
+    /// Lets the peer write, read, or end a connection.
+    fn peer(&mut self) {
+        let random = &mut self.random;
+        let index = random.below(self.peers.len() as u64) as usize;
+        let (does, len, end) = (random.below(4), random.below(20_000), random.below(5));
+        let Some(conn) = self.peers.get_mut(index).filter(|conn| conn.is_open) else {
             return;
         };
-        if !conn.is_open {
-            return;
-        }
         let (stack, id) = (&mut self.world.peer, conn.id);
-        if let PeerDoes::Write(len) | PeerDoes::WriteAndRead(len) = does {
-            let piece = symbolic(conn.source, conn.written, u32::from(*len) % 20_000 + 1);
+        if does < 2 {
+            let piece = symbolic(conn.source, conn.written, 1 + len as u32);
             conn.written += stack.write(id, piece).unwrap_or(0) as u64;
         }
-        match does {
-            PeerDoes::Write(_) => {}
-            PeerDoes::Read | PeerDoes::WriteAndRead(_) => read_all(stack, conn),
-            PeerDoes::End(how) => match how % 5 {
-                0 => stack.shutdown(id),
-                1 => stack.close(id),
-                2 => stack.abort(id),
-                _ => {}
-            },
+        match (does, end) {
+            (1 | 2, _) => read_all(stack, conn),
+            (3, 0) => stack.shutdown(id),
+            (3, 1) => stack.close(id),
+            (3, 2) => stack.abort(id),
+            _ => {}
         }
     }
 
@@ -728,6 +626,12 @@ impl Play {
         }
     }
 
+    /// Lets a moment pass.
+    fn pass(&mut self) {
+        self.world.wait(Span::from_ms(2));
+        self.absorb();
+    }
+
     /// Closes everything, and checks that all requests have been answered and nothing remains.
     fn end(mut self) {
         self.world.loss_percent = 0;
@@ -735,25 +639,30 @@ impl Play {
             if self.models[model].is_unruly {
                 self.replace(model, Ending::Reset);
             }
-            self.faults(model as u8).refuse_responses(false);
-            self.faults(model as u8).delay_dma(0);
+            self.faults(model).refuse_responses(false);
+            self.faults(model).delay_dma(0);
         }
         self.world.wait(Span::from_secs(5));
         self.absorb();
         for model in 0..2 {
             for socket in 0..NUMBERS + 4 {
                 // If the socket's connection is being moved, the last IMPORT or EXPORT of the move closes it.
-                let (len, abort) = (4095, Asked::Plain(Plain::Close(ABORT)));
-                let [import, export] = [1, 2].map(|how| Asked::Odd(Odd::Buffer { len, how }));
-                for what in [abort, import, export] {
-                    self.ask(model, socket, what);
-                    self.world.wait(Span::from_ms(2));
-                    self.absorb();
+                self.ask(
+                    model,
+                    socket,
+                    Action::Close(Close::Abort),
+                    Kind::Close,
+                    None,
+                );
+                self.pass();
+                for how in [IMPORT, EXPORT] {
+                    self.ask_with_buffer(model, socket, how, false);
+                    self.pass();
                 }
             }
         }
-        for index in 0..self.peers.len() {
-            self.peer(index, &PeerDoes::Read);
+        for conn in self.peers.iter_mut().filter(|conn| conn.is_open) {
+            read_all(&mut self.world.peer, conn);
         }
         self.world.run();
         for (index, model) in self.models.iter().enumerate() {

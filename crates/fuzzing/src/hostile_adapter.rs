@@ -1,65 +1,29 @@
 //! Arbitrary bytes as an adapter's responses, all of which the host must validate.
 
-use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::descriptor::{Action, Opcode, Request, Response, Status, Times, entries};
-use baton_bus::link::{DmaId, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
+use baton_bus::link::{DmaId, MemoryConfig};
 use baton_bus::{AdapterLink, Batching, Descriptor, HostLink};
-use baton_host::adapter::{OsLayer, OsLayerConfig, SendTimes};
+use baton_cluster::script::{SERVER, Script};
+use baton_host::adapter::{OsLayerConfig, SendTimes};
 use baton_host::{FileContent, FileId, NicCacheConfig, Ready, SocketId, Sockets};
-use baton_testkit::symbolic;
-use baton_wire::{Endpoint, Span, Stages, Symbolic, Time};
-use std::net::{IpAddr, Ipv4Addr};
+use baton_testkit::{Random, symbolic};
+use baton_wire::{Span, Stages, Symbolic};
 
-/// Maximum number of steps in a run.
-const MOST_STEPS: usize = 200;
+/// Number of steps in a run.
+const STEPS: usize = 200;
 
-/// Size of the longest transfer: a block of the cache.
-const BUFFER_BYTES: u32 = 512;
-/// Length of each file.
+/// Rings, and buffers as long as a block of the cache.
+const LINK: MemoryConfig = MemoryConfig {
+    ring_depth: 64,
+    buffers: 12,
+    buffer_bytes: 512,
+};
+/// Length of each file: four blocks.
 const FILE_BYTES: u64 = 2000;
 
-/// The next action.
-#[derive(Debug, Arbitrary)]
-enum Step {
-    /// The adapter writes an arbitrary descriptor.
-    Write([u64; 4]),
-    /// The adapter answers a request arbitrarily.
-    Completion {
-        which: u8,
-        opcode: u8,
-        flags: u8,
-        status: u8,
-        len: u16,
-    },
-    Connect,
-    Send {
-        socket: u8,
-        len: u16,
-        cork: bool,
-    },
-    /// Content of a file of four blocks.
-    SendFile {
-        socket: u8,
-        file: u8,
-        offset: u16,
-    },
-    Close {
-        socket: u8,
-        abort: bool,
-    },
-    Ask {
-        socket: u8,
-    },
-    Wait {
-        us: u16,
-    },
-}
-
 struct Host {
-    os: OsLayer<Symbolic>,
-    link: MemoryHost<Symbolic>,
-    adapter: MemoryAdapter<Symbolic>,
-    now: Time,
+    random: Random,
+    script: Script<Symbolic>,
     sockets: Vec<SocketId>,
     /// Requests that the adapter has received, answered or not.
     requests: Vec<Request>,
@@ -68,151 +32,114 @@ struct Host {
 /// Runs an application while the adapter gives arbitrary answers. The invariants must always hold. When the host detects a violation, it
 /// continues with another adapter.
 pub fn hostile_adapter(data: &[u8]) {
-    let mut input = Unstructured::new(data);
-    let Ok(mut host) = Host::new(&mut input) else {
-        return;
-    };
-    for _ in 0..MOST_STEPS {
-        let Ok(step) = Step::arbitrary(&mut input) else {
-            break;
-        };
-        host.step(step);
+    let mut host = Host::new(Random::beginning_with(data));
+    for _ in 0..STEPS {
+        host.step();
         host.settle();
-        if input.is_empty() {
-            break;
-        }
     }
-    host.os.handle_link_lost(host.now);
-    host.os.check();
-    assert_eq!(
-        host.os.outstanding(),
-        0,
-        "no request of a lost link is outstanding"
-    );
-}
-
-fn endpoint() -> Endpoint {
-    Endpoint::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 80)
-}
-
-fn new_link() -> (MemoryHost<Symbolic>, MemoryAdapter<Symbolic>) {
-    memory_link(MemoryConfig {
-        ring_depth: 64,
-        buffers: 12,
-        buffer_bytes: BUFFER_BYTES,
-    })
+    host.script.os.handle_link_lost(host.script.now);
+    host.script.os.check();
+    let outstanding = host.script.os.outstanding();
+    assert_eq!(outstanding, 0, "no request of a lost link is outstanding");
 }
 
 impl Host {
-    fn new(input: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+    fn new(mut random: Random) -> Self {
         let config = OsLayerConfig {
             batching: Batching {
-                level: input.int_in_range(1..=3)?,
-                max_transfer_bytes: BUFFER_BYTES,
+                level: 1 + random.below(3) as u32,
+                max_transfer_bytes: LINK.buffer_bytes,
                 ..Batching::default()
             },
-            most_inline: input.int_in_range(0..=64)?,
-            bulk_accept: input.int_in_range(1..=3)?,
-            accepts_posted: input.int_in_range(1..=2)?,
-            half_close: input.arbitrary()?,
+            most_inline: random.below(65) as u32,
+            bulk_accept: 1 + random.below(3) as u16,
+            accepts_posted: 1 + random.below(2) as u32,
+            half_close: random.percent(50),
             most_sends: 4,
             most_sockets: 32,
             nic_cache: NicCacheConfig {
-                enabled: input.arbitrary()?,
-                block_bytes: 512,
+                enabled: random.percent(50),
+                block_bytes: LINK.buffer_bytes,
                 ..NicCacheConfig::default()
             },
             ..OsLayerConfig::default()
         };
-        let (link, adapter) = new_link();
-        let mut os = OsLayer::new(config).expect("the parameters are valid");
-        let listener = os.listen(Time::ZERO, endpoint(), 8);
-        Ok(Self {
-            os,
-            link,
-            adapter,
-            now: Time::ZERO,
+        let mut script = Script::with_link(config, LINK);
+        let listener = script.os.listen(script.now, SERVER, 8);
+        Self {
+            random,
+            script,
             sockets: listener.into_iter().collect(),
             requests: Vec::new(),
-        })
+        }
     }
 
-    fn socket(&self, which: u8) -> SocketId {
-        let known = self.sockets.len().max(1);
-        let socket = self.sockets.get(usize::from(which) % known);
-        socket.copied().unwrap_or(SocketId(which.into()))
-    }
-
-    fn step(&mut self, step: Step) {
-        match step {
-            Step::Write(words) => self.put(Descriptor(words)),
-            Step::Completion {
-                which,
-                opcode,
-                flags,
-                status,
-                len,
-            } => self.answer(which, opcode, flags, status, len),
-            Step::Connect => self.sockets.extend(self.os.connect(self.now, endpoint())),
-            Step::Send { socket, len, cork } => {
-                let socket = self.socket(socket);
-                self.os.ask_times(
-                    socket,
-                    SendTimes {
-                        stages: Stages::from_bits_truncate(len as u8),
-                        if_whole: true,
-                        if_partial: !cork,
-                    },
-                );
-                let mut calls = self.os.calls(self.now, &mut self.link);
-                calls.set_cork(socket, cork);
-                let data = symbolic(1, 0, len.into());
-                let _ = calls.send(socket, data);
+    /// Lets the adapter or the application do something.
+    fn step(&mut self) {
+        let Self {
+            random,
+            script,
+            sockets,
+            ..
+        } = self;
+        let what = random.below(8);
+        let any = SocketId(random.below(256) as u32);
+        let index = (any.0 as usize).checked_rem(sockets.len());
+        let socket = index.map_or(any, |index| sockets[index]);
+        let len = random.below(1 << 16);
+        let now = script.now;
+        match what {
+            0 => {
+                let words = [(); 4].map(|()| random.word());
+                self.put(Descriptor(words));
             }
-            Step::SendFile {
-                socket,
-                file,
-                offset,
-            } => {
-                let socket = self.socket(socket);
-                let offset = u64::from(offset) % FILE_BYTES;
+            1 => self.answer(len as u16),
+            2 => sockets.extend(script.os.connect(now, SERVER)),
+            3 => {
+                let is_corked = random.percent(50);
+                let asked = SendTimes {
+                    stages: Stages::from_bits_truncate(len as u8),
+                    if_whole: true,
+                    if_partial: !is_corked,
+                };
+                script.os.ask_times(socket, asked);
+                let mut calls = script.calls();
+                calls.set_cork(socket, is_corked);
+                let _ = calls.send(socket, symbolic(1, 0, len as u32));
+            }
+            4 => {
+                let offset = len % FILE_BYTES;
+                let file = FileId(random.below(4) as u32);
                 let content = FileContent {
                     file_len: FILE_BYTES,
-                    ..FileContent::new(FileId((file % 4).into()), offset, FILE_BYTES - offset)
+                    ..FileContent::new(file, offset, FILE_BYTES - offset)
                 };
-                let mut calls = self.os.calls(self.now, &mut self.link);
+                let mut calls = script.calls();
                 if let Ok(cached) = calls.send_cached(socket, &content) {
                     let rest = content.after(cached.taken);
                     let data = symbolic(1, rest.offset, rest.len as u32);
                     let _ = calls.send_file(socket, rest, data);
                 }
             }
-            Step::Close { socket, abort } => {
-                let socket = self.socket(socket);
-                if abort {
-                    self.os.abort(self.now, socket);
-                } else {
-                    self.os.close(self.now, socket);
-                }
-            }
-            Step::Ask { socket } => {
-                let socket = self.socket(socket);
-                let _ = self.os.status(self.now, socket);
+            5 if random.percent(50) => script.os.abort(now, socket),
+            5 => script.os.close(now, socket),
+            6 => {
+                let _ = script.os.status(now, socket);
                 let times = Times::RECEIVED | Times::FROM_NEXT;
-                let _ = self.os.set_times(self.now, socket, times);
-                let _ = self.os.cancel_receive(self.now, socket);
-                self.os.shutdown(self.now, socket);
+                let _ = script.os.set_times(now, socket, times);
+                let _ = script.os.cancel_receive(now, socket);
+                script.os.shutdown(now, socket);
             }
-            Step::Wait { us } => self.now += Span::from_us(us.into()),
+            _ => script.now += Span::from_us(len),
         }
     }
 
     /// Writes an answer that matches a request except for its content. Most answers are valid, so that runs do not end early.
-    fn answer(&mut self, which: u8, opcode: u8, flags: u8, status: u8, len: u16) {
-        let Some(&request) = self
-            .requests
-            .get(usize::from(which) % self.requests.len().max(1))
-        else {
+    fn answer(&mut self, len: u16) {
+        let mut byte = || self.random.below(256) as u8;
+        let (which, opcode, flags, status) = (byte(), byte(), byte(), byte());
+        let index = usize::from(which).checked_rem(self.requests.len());
+        let Some(request) = index.map(|index| self.requests[index]) else {
             return;
         };
         let mut words = request.encode().0;
@@ -257,54 +184,48 @@ impl Host {
             _ => return None,
         };
         let data = symbolic(2, 0, u32::from(len) % room + 1);
-        let _ = self.adapter.write(self.now, DmaId(0), address, data);
-        let _ = self.adapter.poll_dma(self.now);
-        Some(if len < 60_000 {
-            data.len.into()
-        } else {
-            len.into()
+        let Script { adapter, now, .. } = &mut self.script;
+        // The buffer may no longer be lent.
+        let _ = adapter.write(*now, DmaId(0), address, data);
+        let _ = adapter.poll_dma(*now);
+        Some(match len {
+            ..60_000 => data.len.into(),
+            _ => len.into(),
         })
     }
 
     fn put(&mut self, descriptor: Descriptor) {
         let entry = vec![descriptor; 1 + descriptor.continuations()];
-        let _ = self.adapter.put(self.now, &entry);
+        // The ring may be full.
+        let _ = self.script.adapter.put(self.script.now, &entry);
     }
 
     /// Completes the host's work and processes what has arrived.
     fn settle(&mut self) {
-        while let Some(ready) = self.os.next_ready() {
+        let script = &mut self.script;
+        for ready in script.ready() {
             if ready == Ready::Acceptable {
-                self.sockets.extend(self.os.accept());
+                self.sockets.extend(script.os.accept());
             }
         }
-        for _ in 0..8 {
-            let moved = self.os.pump(self.now, &mut self.link);
-            if moved.is_err() {
-                self.os.handle_link_lost(self.now);
-                (self.link, self.adapter) = new_link();
-                self.requests.clear();
-            }
-            self.os.check();
-            if moved != Ok(true) {
-                break;
-            }
+        if script.try_pump().is_err() {
+            script.os.handle_link_lost(script.now);
+            script.reconnect();
+            self.requests.clear();
         }
-        while self.os.poll_completion().is_some() {}
+        script.os.check();
+        while script.os.poll_completion().is_some() {}
         for &socket in &self.sockets {
-            if self.os.has_transmit_time(socket) {
-                assert!(self.os.poll_transmit_time(socket).is_some());
+            if script.os.has_transmit_time(socket) {
+                assert!(script.os.poll_transmit_time(socket).is_some());
             }
         }
-        assert!(self.link.free_buffers() <= 12);
+        assert!(script.host.free_buffers() <= LINK.buffers);
         let mut transfer = Vec::new();
-        if self
-            .adapter
-            .get(self.now, usize::MAX, &mut transfer)
-            .is_ok()
-        {
-            let heads =
-                entries(&transfer).filter_map(|entry| Request::decode(&entry.ok()?[0]).ok());
+        let got = script.adapter.get(script.now, usize::MAX, &mut transfer);
+        if got.is_ok() {
+            let heads = entries(&transfer);
+            let heads = heads.filter_map(|entry| Request::decode(&entry.ok()?[0]).ok());
             self.requests.extend(heads);
         }
     }

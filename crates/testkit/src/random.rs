@@ -37,6 +37,16 @@ impl Random {
         z ^ z >> 31
     }
 
+    /// Returns 64 random bits, also where the numbers are chosen.
+    pub fn word(&mut self) -> u64 {
+        (0..4).fold(0, |word, _| word << 16 | self.draw() & 0xffff)
+    }
+
+    /// Returns one of `choices`.
+    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+
     /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.draw().checked_rem(limit).unwrap_or(0)

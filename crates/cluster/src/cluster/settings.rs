@@ -15,11 +15,6 @@ use bytes::Bytes;
 /// time would make no progress.
 pub const MOST_MOVES: u32 = 200;
 
-/// Returns one of `choices`.
-pub fn one_of<T: Copy>(random: &mut Random, choices: &[T]) -> T {
-    choices[random.below(choices.len() as u64) as usize]
-}
-
 /// Returns parameters with which TCP does not give up because of losses.
 pub fn tcp_config(random: &mut Random) -> Config {
     Config {
@@ -50,8 +45,8 @@ pub struct Parameters {
 impl Parameters {
     /// Draws parameters. If the host has TCP of its own, rings and buffers have space for its packets.
     pub fn draw(random: &mut Random, number: usize, for_packets: bool) -> Self {
-        let inline: u32 = one_of(random, &[0, 0, 16, 40, 240]);
-        let bulk_accept = one_of(random, &[1, 1, 2, 3]);
+        let inline: u32 = random.one_of(&[0, 0, 16, 40, 240]);
+        let bulk_accept = random.one_of(&[1, 1, 2, 3]);
         let longest = 1 + inline
             .saturating_sub(16)
             .div_ceil(32)
@@ -61,13 +56,13 @@ impl Parameters {
         } else {
             &[1, 2, 3, 8, 128]
         };
-        let mut depth = || longest.max(one_of(random, depths));
+        let mut depth = || longest.max(random.one_of(depths));
         let (host_depth, adapter_depth, link_depth) = (depth(), depth(), depth());
         let (transfers, buffers): (&[u32], &[usize]) = match for_packets {
             true => (&[1500, 4096], &[100]),
             false => (&[64, 500, 4096, 4096], &[8, 12, 20, 200]),
         };
-        let transfer = one_of(random, transfers);
+        let transfer = random.one_of(transfers);
         let host = OsLayerConfig {
             batching: batching(random, host_depth, transfer),
             ring_depth: host_depth,
@@ -84,7 +79,7 @@ impl Parameters {
             nic_cache: NicCacheConfig {
                 // A block must fit into one transfer.
                 enabled: transfer >= 512 && random.percent(65),
-                block_bytes: one_of(random, &[512, 1024, 2048]).min(1 << transfer.ilog2()),
+                block_bytes: random.one_of(&[512, 1024, 2048]).min(1 << transfer.ilog2()),
                 ..NicCacheConfig::default()
             },
         };
@@ -95,7 +90,7 @@ impl Parameters {
             most_inline: inline * random.below(2) as u32,
             data_at_once: random.percent(50),
             batching: batching(random, adapter_depth, transfer),
-            cache_bytes: one_of(random, &[0, 2048, 9000, 20_000, 80_000]),
+            cache_bytes: random.one_of(&[0, 2048, 9000, 20_000, 80_000]),
             most_inserts: 1 + random.below(5) as u32,
             ..AdapterConfig::default()
         };
@@ -109,7 +104,7 @@ impl Parameters {
         }
         let link = MemoryConfig {
             ring_depth: link_depth as usize,
-            buffers: one_of(random, buffers),
+            buffers: random.one_of(buffers),
             buffer_bytes: transfer,
         };
         Self {
@@ -133,7 +128,7 @@ fn batching(random: &mut Random, depth: u32, max_transfer_bytes: u32) -> Batchin
         policy,
         level,
         timer_us: (random.below(3) * random.below(1000)) as u32,
-        max_descriptors: one_of(random, &[1, 3, 128]),
+        max_descriptors: random.one_of(&[1, 3, 128]),
         max_transfer_bytes,
         ..Batching::default()
     }
@@ -144,7 +139,7 @@ pub fn process(random: &mut Random) -> Process<Bytes> {
     if random.percent(50) {
         return Process::all_at_once();
     }
-    let scheduler = one_of(random, &[Scheduler::Fcfs, Scheduler::HostFirst]);
+    let scheduler = random.one_of(&[Scheduler::Fcfs, Scheduler::HostFirst]);
     let mut length = || 1 + random.below(40) as u32;
     Process::new(&NicConfig {
         scheduler,
@@ -202,6 +197,6 @@ pub fn selection(random: &mut Random) -> Box<dyn Selection> {
     if random.percent(50) {
         return Box::new(AtRandom(Random::new(random.draw()), MOST_MOVES));
     }
-    let policy: SelectionConfig = one_of(random, &POLICIES).parse().expect("a policy");
+    let policy: SelectionConfig = random.one_of(&POLICIES).parse().expect("a policy");
     policy.build()
 }

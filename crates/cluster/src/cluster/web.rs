@@ -1,7 +1,6 @@
 //! The web server, unchanged, over requests and responses of a fixed length.
 
 use super::conversation::Script;
-use super::settings::one_of;
 use baton_apps::web::{Config, Http, Parsed, Program, Request, Server};
 use baton_host::FileId;
 use baton_testkit::{Pattern, Random};
@@ -77,7 +76,7 @@ pub fn exchange(random: &mut Random) -> (Script, Script) {
     let (mut requests, mut responses) = (BytesMut::new(), BytesMut::new());
     for _ in 0..1 + random.below(4) {
         let file = FileId(random.below(50) as u32);
-        let len = one_of(random, &[0, 700, 1024, 9_000, 60_000]);
+        let len = random.one_of(&[0, 700, 1024, 9_000, 60_000]);
         let program = random.percent(30).then_some(Program::Answer);
         requests.put_u32(file.0);
         requests.put_u32(len as u32);
