@@ -2,11 +2,12 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use baton_inet::{Host, InterfaceConfig};
+use baton_inet::{Arrived, Host, InterfaceConfig, LookedUp, Unclaimed};
+use baton_iolib::Arena;
 use baton_tcp::{CloseReason, Config, ConnId, Event};
 use baton_wire::{CaptureWriter, Endpoint, Flow, Span, Time};
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 pub const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
@@ -18,13 +19,29 @@ type Loss = Box<dyn FnMut(usize, &[u8]) -> bool>;
 pub struct Link {
     pub hosts: [Host; 2],
     pub now: Time,
-    frames: VecDeque<(Time, usize, Bytes)>,
+    pub delay: Span,
+    /// Whether frames are sent and received in batches.
+    pub batches: bool,
+    /// Frames that each host has sent and that have not arrived, with their arrival times.
+    pub in_flight: [VecDeque<(Time, Bytes)>; 2],
     pub loses: Loss,
+    /// Whether frames, data and events are kept, which allocates memory.
+    pub keeps: bool,
     /// Frames that each host has sent.
     pub sent: [Vec<Bytes>; 2],
+    pub frames: u64,
     pub capture: CaptureWriter<Vec<u8>>,
-    pub received: [Vec<u8>; 2],
+    /// Connections that each host has opened or accepted.
+    pub conns: [Vec<ConnId>; 2],
+    /// Data that each host has received, by connection.
+    pub received: [BTreeMap<ConnId, Vec<u8>>; 2],
+    pub received_len: [u64; 2],
     pub events: [Vec<(ConnId, Event)>; 2],
+    pub unclaimed: [Vec<Unclaimed>; 2],
+    /// Memory of the frames that each host has sent.
+    pub arenas: [Arena; 2],
+    frame: Vec<u8>,
+    batch: Vec<Bytes>,
 }
 
 impl Link {
@@ -36,12 +53,22 @@ impl Link {
         Self {
             hosts: [host(first, 1), host(second, 2)],
             now: Time::ZERO,
-            frames: VecDeque::new(),
+            delay: DELAY,
+            batches: false,
+            in_flight: Default::default(),
             loses: Box::new(|_, _| false),
-            sent: [Vec::new(), Vec::new()],
+            keeps: true,
+            sent: Default::default(),
+            frames: 0,
             capture: CaptureWriter::new(Vec::new(), "link").expect("a vector can be written"),
-            received: [Vec::new(), Vec::new()],
-            events: [Vec::new(), Vec::new()],
+            conns: Default::default(),
+            received: Default::default(),
+            received_len: [0; 2],
+            events: Default::default(),
+            unclaimed: Default::default(),
+            arenas: Default::default(),
+            frame: Vec::new(),
+            batch: Vec::new(),
         }
     }
 
@@ -56,18 +83,21 @@ impl Link {
     /// Lets the second host listen on port 80, and the first one connect to it.
     pub fn connect(&mut self) -> ConnId {
         let remote = Endpoint::new(self.address(1), 80);
-        self.hosts[1].stack_mut().listen(remote, 5);
+        if self.hosts[1].stack().listeners().next().is_none() {
+            self.hosts[1].stack_mut().listen(remote, 5);
+        }
         self.connect_to(remote)
     }
 
     pub fn connect_to(&mut self, remote: Endpoint) -> ConnId {
         let source = self.hosts[0].interface().source_for(remote.addr);
+        let port = 5000 + self.conns[0].len() as u16;
         let flow = Flow {
-            local: Endpoint::new(source.expect("a route"), 5000),
+            local: Endpoint::new(source.expect("a route"), port),
             remote,
         };
-        let now = self.now;
-        let conn = self.hosts[0].stack_mut().connect(now, flow);
+        let conn = self.hosts[0].stack_mut().connect(self.now, flow);
+        self.conns[0].extend(conn);
         conn.expect("a free four-tuple")
     }
 
@@ -77,7 +107,11 @@ impl Link {
 
     /// Runs until `until` holds or `limit_s` seconds have passed; returns whether it holds.
     pub fn run(&mut self, limit_s: u64, until: impl Fn(&Self) -> bool) -> bool {
-        let end = self.now + Span::from_secs(limit_s);
+        self.run_for(Span::from_secs(limit_s), until)
+    }
+
+    pub fn run_for(&mut self, limit: Span, until: impl Fn(&Self) -> bool) -> bool {
+        let end = self.now + limit;
         loop {
             while self.settle(0) | self.settle(1) {}
             // A segment that could not be sent causes an event, even if no frame was sent.
@@ -85,22 +119,23 @@ impl Link {
             if until(self) {
                 return true;
             }
-            let arrival = self.frames.front().map_or(Time::NEVER, |&(at, ..)| at);
-            let timers = self.hosts.iter().filter_map(Host::poll_timeout).min();
-            let next = arrival.min(timers.unwrap_or(Time::NEVER));
+            let arrivals = [0, 1].map(|side| match self.in_flight[side].front() {
+                Some(&(at, _)) => at,
+                None => Time::NEVER,
+            });
+            let timers = self.hosts.iter().filter_map(Host::poll_timeout);
+            let next = timers.chain(arrivals).min().unwrap_or(Time::NEVER);
             if next > end {
                 self.now = end;
                 return false;
             }
             self.now = self.now.max(next);
-            let now = self.now;
-            self.hosts
-                .iter_mut()
-                .for_each(|host| host.handle_timeouts(now));
-            if arrival <= now {
-                let (_, side, frame) = self.frames.pop_front().expect("a frame arrives");
-                self.hosts[side].handle_frame(now, frame);
-            }
+            self.handle_timeouts();
+            let from = usize::from(arrivals[1] < arrivals[0]);
+            let arrived = self.in_flight[from].iter();
+            let arrived = arrived.take_while(|(at, _)| *at <= self.now).count();
+            let most = if self.batches { usize::MAX } else { 1 };
+            self.deliver(from, arrived.min(most));
         }
     }
 
@@ -109,46 +144,110 @@ impl Link {
         self.run(seconds, |_| false);
     }
 
+    pub fn handle_timeouts(&mut self) {
+        for host in &mut self.hosts {
+            host.handle_timeouts(self.now);
+        }
+    }
+
+    /// Delivers up to `most` of the frames that a side has sent, whether or not it is their time.
+    pub fn deliver(&mut self, from: usize, most: usize) {
+        let most = most.min(self.in_flight[from].len());
+        let frames = self.in_flight[from].drain(..most).map(|(_, frame)| frame);
+        let host = &mut self.hosts[1 - from];
+        if self.batches {
+            host.handle_frames(self.now, frames);
+            return;
+        }
+        for frame in frames {
+            // A look-up changes nothing, and agrees with what happens to the frame afterwards.
+            let looked_up = host.look_up(self.now, &frame);
+            match host.handle_frame(self.now, frame) {
+                Arrived::Unclaimed => assert_ne!(looked_up, LookedUp::Own),
+                Arrived::Segment(_) => assert_ne!(looked_up, LookedUp::Other),
+                _ => {}
+            }
+        }
+    }
+
     /// Processes events and sends frames; returns whether there were any.
-    fn settle(&mut self, side: usize) -> bool {
+    pub fn settle(&mut self, side: usize) -> bool {
         let mut busy = false;
         let host = &mut self.hosts[side];
         while let Some((id, event)) = host.stack_mut().poll_event() {
+            let stack = host.stack_mut();
             match event {
                 Event::Acceptable(listener) => {
-                    host.stack_mut()
-                        .accept(listener)
-                        .expect("a connection is pending");
+                    let accepted = stack.accept(listener).expect("a connection is pending");
+                    self.conns[side].push(accepted);
                 }
                 Event::Readable => {
-                    while let Some(piece) = host.stack_mut().read(id, usize::MAX) {
-                        self.received[side].extend_from_slice(&piece);
-                        host.stack_mut().consume(id, piece.len());
+                    while let Some(piece) = stack.read(id, usize::MAX) {
+                        stack.consume(id, piece.len());
+                        self.received_len[side] += piece.len() as u64;
+                        if self.keeps {
+                            let received = self.received[side].entry(id).or_default();
+                            received.extend_from_slice(&piece);
+                        }
                     }
                 }
                 _ => {}
             }
-            self.events[side].push((id, event));
+            if self.keeps {
+                self.events[side].push((id, event));
+            }
             busy = true;
         }
-        let mut frame = Vec::new();
-        while self.hosts[side].poll_frame(self.now, &mut frame) {
-            self.put(side, Bytes::copy_from_slice(&frame));
-            frame.clear();
-            busy = true;
+        while let Some(packet) = host.poll_unclaimed() {
+            self.unclaimed[side].push(packet);
         }
-        self.hosts[side].check();
+        busy |= self.transmit(side);
+        if self.keeps {
+            self.hosts[side].check();
+        }
         busy
+    }
+
+    fn transmit(&mut self, side: usize) -> bool {
+        let (host, arena) = (&mut self.hosts[side], &mut self.arenas[side]);
+        let batch = &mut self.batch;
+        let mut cut = |frame: &mut Vec<u8>| {
+            batch.push(arena.copy(frame));
+            frame.clear();
+        };
+        if self.batches {
+            host.poll_frames(self.now, usize::MAX, &mut self.frame, cut);
+        } else {
+            while host.poll_frame(self.now, &mut self.frame) {
+                cut(&mut self.frame);
+            }
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        let did = !batch.is_empty();
+        batch.drain(..).for_each(|frame| self.put(side, frame));
+        self.batch = batch;
+        did
     }
 
     /// Puts a frame on the link.
     pub fn put(&mut self, side: usize, frame: Bytes) {
-        self.sent[side].push(frame.clone());
-        let written = self.capture.write_frame(self.now, &frame, frame.len());
-        written.expect("a vector can be written");
-        if !(self.loses)(side, &frame) {
-            self.frames.push_back((self.now + DELAY, 1 - side, frame));
+        self.frames += 1;
+        if self.keeps {
+            self.sent[side].push(frame.clone());
+            let written = self.capture.write_frame(self.now, &frame, frame.len());
+            written.expect("a vector can be written");
         }
+        if !(self.loses)(side, &frame) {
+            self.in_flight[side].push_back((self.now + self.delay, frame));
+        }
+    }
+
+    /// Returns the data that a host has received on its only connection.
+    pub fn received(&self, side: usize) -> &[u8] {
+        self.received[side]
+            .values()
+            .next()
+            .map_or(&[], Vec::as_slice)
     }
 
     pub fn write(&mut self, side: usize, id: ConnId, data: &'static [u8]) {

@@ -1,14 +1,13 @@
 //! Checks that hosts behave the same whether they send and receive frames in batches, with runs of segments split and merged, or one by one,
 //! whatever happens to the frames in transit.
 
-use crate::common::{V4, V6, interface};
-use baton_inet::{Arrived, Host, LookedUp, Stats, Unclaimed};
-use baton_tcp::{Config, ConnId, EcnMode, Event};
-use baton_wire::{Endpoint, Flow, Span, Time};
+use crate::common::{Link, V4, V6, interface};
+use baton_inet::{Stats, Unclaimed};
+use baton_tcp::{Config, ConnId, EcnMode};
+use baton_wire::Span;
 use bytes::Bytes;
 use proptest::prelude::*;
-use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::collections::BTreeMap;
 
 const CONNECTIONS: usize = 2;
 
@@ -54,153 +53,58 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-struct World {
-    batches: bool,
-    now: Time,
-    hosts: [Host; 2],
-    conns: [Vec<ConnId>; 2],
-    /// Frames of each side that have not arrived yet.
-    on_way: [VecDeque<Bytes>; 2],
-    /// All frames that each side has sent.
-    sent: [Vec<Bytes>; 2],
-    received: [Vec<Vec<u8>>; 2],
-    unclaimed: [Vec<Unclaimed>; 2],
-    written: u8,
+/// Creates two hosts with established connections.
+fn connected(networks: [&str; 2], config: &Config, batches: bool) -> Link {
+    let interfaces = [0, 1].map(|side| interface(side, networks[side]));
+    let mut link = Link::new(interfaces, config.clone());
+    (link.batches, link.delay) = (batches, Span::ZERO);
+    for number in 0..CONNECTIONS {
+        link.connect();
+        assert!(link.run(0, |link| link.conns[1].len() > number));
+    }
+    link.pass(0);
+    link
 }
 
-impl World {
-    /// Creates two hosts with established connections.
-    fn new(networks: [&str; 2], config: &Config, batches: bool) -> Self {
-        let host = |side: usize| {
-            let interface = interface(side, networks[side]);
-            Host::new(interface, config.clone(), side as u64).expect("the parameters are valid")
-        };
-        let mut world = Self {
-            batches,
-            now: Time::ZERO,
-            hosts: [host(0), host(1)],
-            conns: [Vec::new(), Vec::new()],
-            on_way: [VecDeque::new(), VecDeque::new()],
-            sent: [Vec::new(), Vec::new()],
-            received: [0, 1].map(|_| vec![Vec::new(); CONNECTIONS]),
-            unclaimed: [Vec::new(), Vec::new()],
-            written: 0,
-        };
-        let address = |host: &Host| -> IpAddr { host.interface().config().addresses[0].addr() };
-        let [local, remote] = [0, 1].map(|side: usize| address(&world.hosts[side]));
-        let remote = Endpoint::new(remote, 80);
-        world.hosts[1].stack_mut().listen(remote, CONNECTIONS);
-        for number in 0..CONNECTIONS {
-            let local = Endpoint::new(local, 5000 + number as u16);
-            let flow = Flow { local, remote };
-            let conn = world.hosts[0].stack_mut().connect(world.now, flow);
-            world.conns[0].push(conn.expect("a free four-tuple"));
-            for side in [0, 1, 0, 1, 0, 1] {
-                world.settle();
-                world.take(side, &Step::Deliver { most: 9 });
-            }
+fn take(link: &mut Link, side: usize, step: &Step) {
+    let in_flight = &mut link.in_flight[side];
+    match *step {
+        Step::Write { conn, len } => {
+            let data = Bytes::from(vec![len as u8; len]);
+            let stack = link.hosts[side].stack_mut();
+            let taken = stack.write(link.conns[side][conn], data);
+            taken.expect("it is open");
         }
-        world.settle();
-        assert_eq!(world.conns[1].len(), CONNECTIONS);
-        world
-    }
-
-    fn take(&mut self, side: usize, step: &Step) {
-        let on_way = &mut self.on_way[side];
-        match *step {
-            Step::Write { conn, len } => {
-                self.written = self.written.wrapping_add(1);
-                let data = Bytes::from(vec![self.written; len]);
-                let id = self.conns[side][conn];
-                let taken = self.hosts[side].stack_mut().write(id, data);
-                taken.expect("it is open");
+        Step::Deliver { most } => link.deliver(side, most),
+        Step::Swap if in_flight.len() > 1 => in_flight.swap(0, 1),
+        Step::Lose => drop(in_flight.pop_front()),
+        Step::Repeat => in_flight.extend(in_flight.front().cloned()),
+        Step::Change { frame, at, by, len } if !in_flight.is_empty() => {
+            let frame = frame % in_flight.len();
+            let (_, frame) = &mut in_flight[frame];
+            let mut bytes = frame.to_vec();
+            let at = at % bytes.len();
+            bytes[at] ^= by;
+            if let Some(len) = len {
+                bytes.resize(len.into(), 0);
             }
-            Step::Deliver { most } => {
-                let frames: Vec<_> = on_way.drain(..on_way.len().min(most)).collect();
-                let host = &mut self.hosts[1 - side];
-                if self.batches {
-                    host.handle_frames(self.now, frames);
-                } else {
-                    for frame in frames {
-                        // A look-up changes nothing, and agrees with what happens to the frame afterwards.
-                        let looked_up = host.look_up(self.now, &frame);
-                        match host.handle_frame(self.now, frame) {
-                            Arrived::Unclaimed => assert_ne!(looked_up, LookedUp::Own),
-                            Arrived::Segment(_) => assert_ne!(looked_up, LookedUp::Other),
-                            _ => {}
-                        }
-                    }
-                }
-            }
-            Step::Swap if on_way.len() > 1 => on_way.swap(0, 1),
-            Step::Lose => drop(on_way.pop_front()),
-            Step::Repeat => on_way.extend(on_way.front().cloned()),
-            Step::Change { frame, at, by, len } if !on_way.is_empty() => {
-                let frame = frame % on_way.len();
-                let mut bytes = on_way[frame].to_vec();
-                let at = at % bytes.len();
-                bytes[at] ^= by;
-                if let Some(len) = len {
-                    bytes.resize(len.into(), 0);
-                }
-                on_way[frame] = bytes.into();
-            }
-            Step::Swap | Step::Change { .. } => {}
-            Step::Wait { us } => {
-                self.now += Span::from_us(us);
-                for host in &mut self.hosts {
-                    host.handle_timeouts(self.now);
-                }
-            }
+            *frame = bytes.into();
+        }
+        Step::Swap | Step::Change { .. } => {}
+        Step::Wait { us } => {
+            link.now += Span::from_us(us);
+            link.handle_timeouts();
         }
     }
-
-    /// Lets each side process its events, read, and send its frames.
-    fn settle(&mut self) {
-        for side in [0, 1] {
-            let host = &mut self.hosts[side];
-            while let Some((id, event)) = host.stack_mut().poll_event() {
-                let stack = host.stack_mut();
-                match event {
-                    Event::Acceptable(listener) => self.conns[side].extend(stack.accept(listener)),
-                    Event::Readable => {
-                        let number = self.conns[side].iter().position(|&conn| conn == id);
-                        let received = &mut self.received[side][number.expect("it is known")];
-                        while let Some(piece) = stack.read(id, usize::MAX) {
-                            stack.consume(id, piece.len());
-                            received.extend_from_slice(&piece);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            let host = &mut self.hosts[side];
-            self.unclaimed[side].extend(std::iter::from_fn(|| host.poll_unclaimed()));
-            self.transmit(side);
-            self.hosts[side].check();
-        }
-    }
-
-    fn transmit(&mut self, side: usize) {
-        let (host, mut sent) = (&mut self.hosts[side], Vec::new());
-        let mut frame = Vec::new();
-        if self.batches {
-            let cut = |frame: &mut Vec<u8>| sent.push(std::mem::take(frame).into());
-            host.poll_frames(self.now, usize::MAX, &mut frame, cut);
-        } else {
-            while host.poll_frame(self.now, &mut frame) {
-                sent.push(Bytes::from(std::mem::take(&mut frame)));
-            }
-        }
-        self.sent[side].extend_from_slice(&sent);
-        self.on_way[side].extend(sent);
+    for side in [0, 1] {
+        link.settle(side);
     }
 }
 
 /// Everything that can be observed from outside.
 type Trace = (
     [Vec<Bytes>; 2],
-    [Vec<Vec<u8>>; 2],
+    [BTreeMap<ConnId, Vec<u8>>; 2],
     [Vec<Unclaimed>; 2],
     [Stats; 2],
 );
@@ -212,16 +116,15 @@ fn play(
     passes: bool,
     batches: bool,
 ) -> Trace {
-    let mut world = World::new(networks, config, batches);
-    for host in &mut world.hosts {
+    let mut link = connected(networks, config, batches);
+    for host in &mut link.hosts {
         host.pass_unclaimed(passes);
     }
     for (side, step) in steps {
-        world.take((*side).into(), step);
-        world.settle();
+        take(&mut link, (*side).into(), step);
     }
-    let stats = [0, 1].map(|side: usize| world.hosts[side].interface().stats().clone());
-    (world.sent, world.received, world.unclaimed, stats)
+    let stats = [0, 1].map(|side: usize| link.hosts[side].interface().stats().clone());
+    (link.sent, link.received, link.unclaimed, stats)
 }
 
 fn config() -> impl Strategy<Value = Config> {
@@ -258,17 +161,15 @@ fn every_second_segment_is_acknowledged_unless_more_arrive_together() {
         ..Config::default()
     };
     for (most, acks) in [(1, 5), (2, 5), (10, 1)] {
-        let mut world = World::new(V4, &config, true);
-        let before = world.sent[1].len();
+        let mut link = connected(V4, &config, true);
+        let before = link.sent[1].len();
         let len = 10 * 1448;
-        world.take(0, &Step::Write { conn: 0, len });
-        world.settle();
-        assert_eq!(world.on_way[0].len(), 10);
-        while !world.on_way[0].is_empty() {
-            world.take(0, &Step::Deliver { most });
-            world.settle();
+        take(&mut link, 0, &Step::Write { conn: 0, len });
+        assert_eq!(link.in_flight[0].len(), 10);
+        while !link.in_flight[0].is_empty() {
+            take(&mut link, 0, &Step::Deliver { most });
         }
-        assert_eq!(world.received[1][0].len(), len);
-        assert_eq!(world.sent[1].len() - before, acks, "{most} at a time");
+        assert_eq!(link.received(1).len(), len);
+        assert_eq!(link.sent[1].len() - before, acks, "{most} at a time");
     }
 }

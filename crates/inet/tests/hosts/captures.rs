@@ -34,7 +34,7 @@ fn exchange(networks: [&str; 2], lose_every: Option<usize>) -> Link {
             .any(|(_, event)| *event == Event::PeerClosed)
     };
     assert!(link.run(1, is_asked));
-    assert_eq!(link.received[1], REQUEST);
+    assert_eq!(link.received(1), REQUEST);
     let response = Bytes::from(Pattern::new(0).bytes(RESPONSE_BYTES));
     let (accepted, stack) = (link.events[1][0].0, link.hosts[1].stack_mut());
     // The buffer is large enough for all of it.
@@ -47,7 +47,7 @@ fn exchange(networks: [&str; 2], lose_every: Option<usize>) -> Link {
         [0, 1].map(|side| link.closed(side)),
         [Some(CloseReason::Normal); 2]
     );
-    assert!(link.received[0] == response, "every byte arrived");
+    assert!(link.received(0) == response, "every byte arrived");
     let stacks = link.hosts.each_ref().map(|host| host.stack());
     assert!(stacks.iter().all(|stack| stack.is_empty()));
     let waiting: usize = stacks.iter().map(|stack| stack.time_wait_len()).sum();

@@ -24,10 +24,10 @@ fn bytes_flow_both_ways_once_neighbours_are_resolved() {
         assert_eq!((asked, answered), ([1, 0], [0, 1]));
         assert_eq!(stats[0].segments_waited, 1);
         link.write(0, conn, b"there");
-        assert!(link.run(1, |link| link.received[1] == b"there"));
+        assert!(link.run(1, |link| link.received(1) == b"there"));
         let accepted = link.events[1][0].0;
         link.write(1, accepted, b"and back");
-        assert!(link.run(1, |link| link.received[0] == b"and back"));
+        assert!(link.run(1, |link| link.received(0) == b"and back"));
         link.pass(1);
         for side in [0, 1] {
             let neighbours: Vec<_> = link.hosts[side].interface().neighbours().collect();
@@ -138,7 +138,7 @@ fn a_neighbour_that_falls_silent_is_probed_and_given_up() {
         assert!(link.run(5, |link| state(link) == Some(NeighbourState::Failed)));
         // The neighbour answers again.
         link.loses = Box::new(|_, _| false);
-        assert!(link.run(200, |link| link.received[1] == b"anybody there?"));
+        assert!(link.run(200, |link| link.received(1) == b"anybody there?"));
     }
 }
 
@@ -311,7 +311,7 @@ fn segments_shrink_to_the_path_mtu() {
             ),
         );
         let before = link.sent[0].len();
-        assert!(link.run(30, |link| link.received[1].len() == DATA.len()));
+        assert!(link.run(30, |link| link.received(1).len() == DATA.len()));
         let longest = link.sent[0][before..].iter().map(Bytes::len).max();
         assert_eq!(
             longest,
@@ -330,7 +330,7 @@ fn a_small_link_mtu_is_respected() {
     assert!(link.run(1, Link::connected));
     static DATA: [u8; 5000] = [5; 5000];
     link.write(0, conn, &DATA);
-    assert!(link.run(30, |link| link.received[1].len() == DATA.len()));
+    assert!(link.run(30, |link| link.received(1).len() == DATA.len()));
     assert!(link.sent[0].iter().all(|frame| frame.len() <= 614));
 }
 
@@ -344,7 +344,7 @@ fn packets_without_a_link_need_no_neighbours() {
     let conn = link.connect();
     assert!(link.run(1, Link::connected));
     link.write(0, conn, b"data");
-    assert!(link.run(1, |link| link.received[1] == b"data"));
+    assert!(link.run(1, |link| link.received(1) == b"data"));
     assert!(link.sent[0].iter().all(|packet| packet[0] == 0x45));
     assert_eq!(link.hosts[0].interface().neighbours().count(), 0);
 }
