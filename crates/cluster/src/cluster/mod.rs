@@ -26,7 +26,7 @@ use baton_host::layer::{AdapterId, LayerStats, SocketLayer};
 use baton_host::process::HostProcess;
 use baton_inet::Host;
 use baton_tcp::ConnId;
-use baton_testkit::{Network, Random};
+use baton_testkit::{Network, Random, Way};
 use baton_wire::impairment::{Impairment, Share};
 use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;

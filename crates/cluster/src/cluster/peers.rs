@@ -5,6 +5,7 @@ use super::conversation::{Conversation, Script};
 use super::{Cluster, PEERS, web};
 use baton_host::FileId;
 use baton_tcp::{CloseReason, ConnId, Event, State};
+use baton_testkit::Way;
 use baton_wire::{Endpoint, Flow};
 
 /// First port on which peers listen: one port for each conversation.

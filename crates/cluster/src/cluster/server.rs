@@ -10,7 +10,7 @@ use baton_host::process::{HostProcess, Lower, PacketSocket};
 use baton_host::{Gone, Ready, Receive, SocketId, Sockets};
 use baton_inet::Host;
 use baton_tcp::Stack;
-use baton_testkit::{Network, Random};
+use baton_testkit::{Network, Random, Way};
 use baton_wire::{Flow, Time};
 use bytes::Bytes;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 fn every_byte_arrives_once_whatever_happens_to_the_syns() {
     let (sent, taken) = (AtomicU32::new(0), AtomicU32::new(0));
     for_each_seed(1500, |seed| {
-        let trace = run(Scenario::opened_fast(seed, Moves::Never));
+        let trace = run(&Scenario::opened_fast(seed, Moves::Never));
         let (was_sent, was_taken) = trace.syn_data_was_taken();
         assert!(was_sent || !was_taken);
         sent.fetch_add(was_sent.into(), Ordering::Relaxed);
@@ -26,8 +26,8 @@ fn moves_are_invisible_with_fast_open() {
         (Moves::Sometimes, 500),
     ] {
         for_each_seed(count, |seed| {
-            let still = run(Scenario::opened_fast(seed, Moves::Never));
-            let moved = run(Scenario::opened_fast(seed, moves));
+            let still = run(&Scenario::opened_fast(seed, Moves::Never));
+            let moved = run(&Scenario::opened_fast(seed, moves));
             crate::moving::assert_same(&still, &moved);
         });
     }

@@ -1,8 +1,8 @@
 //! The engine as an end of the network.
 
-use crate::world::{End, Role};
+use crate::world::{Host, Role};
 use baton_tcp::{Config, ConnId, Event, ListenerId, Portable, Segment, Stack, State};
-use baton_testkit::Pattern;
+use baton_testkit::{End, Pattern};
 use baton_wire::{Endpoint, Flow, Packet, Time, decode_packet, encode_packet};
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr};
@@ -165,8 +165,10 @@ fn drain(stack: &mut Stack<Bytes>, stream: &mut Stream) {
 }
 
 impl End for Engine {
-    fn receive(&mut self, now: Time, packet: &[u8]) {
-        let (packet, payload) = decode_packet(packet).expect("the other end sends valid packets");
+    type Frame = Vec<u8>;
+
+    fn receive(&mut self, now: Time, packet: Vec<u8>) {
+        let (packet, payload) = decode_packet(&packet).expect("the other end sends valid packets");
         let mut segment = Segment {
             src: packet.src,
             dst: packet.dst,
@@ -212,7 +214,9 @@ impl End for Engine {
         let joining = self.joining.iter().map(|(at, _, _)| *at);
         joining.chain(self.stack.poll_timeout()).min()
     }
+}
 
+impl Host for Engine {
     fn received(&self) -> Vec<u64> {
         let received = |stream: &Option<Stream>| stream.as_ref().map_or(0, |stream| stream.offset);
         self.streams.iter().map(received).collect()

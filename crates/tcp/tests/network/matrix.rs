@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::other_stack::OtherStack;
 use crate::path::PathSpec;
-use crate::world::{End, Role, run};
+use crate::world::{Host, Role, run};
 use baton_tcp::{Config, Congestion};
 use baton_wire::Span;
 use std::fmt::Write;
@@ -70,7 +70,7 @@ impl Cell {
     fn goodput(self, pair: Pair) -> f64 {
         let (config, buffer) = (self.config(), self.buffer_kib * 1024);
         let configs = [config.clone()];
-        let (mut source, mut sink): (Box<dyn End>, Box<dyn End>) = match pair {
+        let (mut source, mut sink): (Box<dyn Host>, Box<dyn Host>) = match pair {
             Pair::Engines => (
                 Box::new(Engine::opening(Role::Source, &configs)),
                 Box::new(Engine::listening(Role::Sink, &config, 1)),

@@ -1,8 +1,8 @@
 //! smoltcp as an end of the network.
 
 use crate::engine::{DATA, FIRST_PORT, LISTENER, OPENER, PORT};
-use crate::world::{End, Role};
-use baton_testkit::Pattern;
+use crate::world::{Host, Role};
+use baton_testkit::{End, Pattern};
 use baton_wire::Time;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
@@ -151,8 +151,10 @@ fn instant(now: Time) -> Instant {
 }
 
 impl End for OtherStack {
-    fn receive(&mut self, now: Time, packet: &[u8]) {
-        self.queues.inward.push_back(packet.to_vec());
+    type Frame = Vec<u8>;
+
+    fn receive(&mut self, now: Time, packet: Vec<u8>) {
+        self.queues.inward.push_back(packet);
         self.interface
             .poll(instant(now), &mut self.queues, &mut self.sockets);
     }
@@ -174,7 +176,9 @@ impl End for OtherStack {
         // Timers due now ran in the previous step. A microsecond later, the clock has advanced.
         Some(Time::from_ps(us * 1_000_000).max(Time::from_ps(now.as_ps() + 1_000_000)))
     }
+}
 
+impl Host for OtherStack {
     fn received(&self) -> Vec<u64> {
         vec![self.offset]
     }

@@ -1,8 +1,8 @@
 //! One direction of a path: a bottleneck with a queue, a delay, and losses.
 
+use baton_testkit::{Network, Way};
+use baton_wire::impairment::{Impairment, Share};
 use baton_wire::{Span, Time};
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 use std::collections::VecDeque;
 
 /// Parameters of one direction.
@@ -24,13 +24,12 @@ pub struct PathSpec {
 /// One direction, with its packets in flight.
 pub struct Path {
     spec: PathSpec,
-    rng: Pcg64Mcg,
+    /// What follows the bottleneck.
+    network: Network<Vec<u8>>,
     /// When the bottleneck has sent everything that waits there.
     busy_until: Time,
     /// When each packet that waits at the bottleneck leaves it.
     leaving: VecDeque<Time>,
-    /// Packets in flight, in order of their arrival at the other end.
-    flying: VecDeque<(Time, Vec<u8>)>,
     /// Number of packets lost at random or because the queue was full.
     pub lost: u64,
     pub marked: u64,
@@ -49,12 +48,15 @@ const CHECKSUM: std::ops::Range<usize> = 10..12;
 
 impl Path {
     pub fn new(spec: PathSpec, seed: u64) -> Self {
+        let impairment = Impairment {
+            loss: Share::from_probability(spec.loss),
+            ..Impairment::default()
+        };
         Self {
             spec,
-            rng: Pcg64Mcg::seed_from_u64(seed),
+            network: Network::new(impairment, spec.delay, seed),
             busy_until: Time::ZERO,
             leaving: VecDeque::new(),
-            flying: VecDeque::new(),
             lost: 0,
             marked: 0,
             limits: Vec::new(),
@@ -78,8 +80,12 @@ impl Path {
         let begun = self.limits.iter().rev().find(|(from, _)| *from <= now);
         begun.map_or(usize::MAX, |&(_, len)| len)
     }
+}
 
-    pub fn send(&mut self, now: Time, mut packet: Vec<u8>) {
+impl Way for Path {
+    type Frame = Vec<u8>;
+
+    fn send(&mut self, now: Time, mut packet: Vec<u8>) {
         if packet.len() > self.limit(now) {
             self.lost += 1;
             return;
@@ -88,36 +94,31 @@ impl Path {
         while self.leaving.front().is_some_and(|&time| time <= now) {
             self.leaving.pop_front();
         }
-        self.note_waiting(now, self.leaving.len());
-        if self.leaving.len() >= self.spec.queue || self.rng.random_bool(self.spec.loss) {
-            self.lost += 1;
-            return;
-        }
         let waiting = self.leaving.len();
-        if self.spec.mark_above.is_some_and(|above| waiting > above)
-            && packet[TRAFFIC_CLASS] & 3 != 0
-        {
+        self.note_waiting(now, waiting);
+        let marks = self.spec.mark_above.is_some_and(|above| waiting > above);
+        let marks = marks && packet[TRAFFIC_CLASS] & 3 != 0;
+        if marks {
             mark(&mut packet);
-            self.marked += 1;
         }
         let bits = packet.len() as u64 * 8;
         let sending = Span::from_ps(bits * 1_000_000_000_000 / self.spec.rate);
-        self.busy_until = self.busy_until.max(now) + sending;
-        self.leaving.push_back(self.busy_until);
-        self.flying
-            .push_back((self.busy_until + self.spec.delay, packet));
-    }
-
-    /// Returns when the next packet arrives.
-    pub fn next(&self) -> Option<Time> {
-        self.flying.front().map(|&(time, _)| time)
-    }
-
-    pub fn receive(&mut self, now: Time) -> Option<Vec<u8>> {
-        match self.next() {
-            Some(time) if time <= now => self.flying.pop_front().map(|(_, packet)| packet),
-            _ => None,
+        let leaves = self.busy_until.max(now) + sending;
+        if waiting >= self.spec.queue || !self.network.carries(leaves, packet) {
+            self.lost += 1;
+            return;
         }
+        self.marked += u64::from(marks);
+        self.busy_until = leaves;
+        self.leaving.push_back(leaves);
+    }
+
+    fn next_arrival(&self) -> Option<Time> {
+        self.network.next_arrival()
+    }
+
+    fn receive(&mut self, now: Time) -> Option<Vec<u8>> {
+        self.network.receive(now)
     }
 }
 

@@ -1,18 +1,11 @@
 //! Two ends joined by two paths.
 
 use crate::path::{Path, PathSpec};
+use baton_testkit::{End, Pair};
 use baton_wire::{Span, Time};
 
-/// A host with one or more flows. Data goes from the opening end to the listening end, or the other way.
-pub trait End {
-    /// Handles an IP packet.
-    fn receive(&mut self, now: Time, packet: &[u8]);
-    /// Runs timers and the application.
-    fn step(&mut self, now: Time);
-    /// Returns the next IP packet to send.
-    fn transmit(&mut self, now: Time) -> Option<Vec<u8>>;
-    /// Returns when the end has to be stepped again, if ever.
-    fn next(&mut self, now: Time) -> Option<Time>;
+/// A host with one or more flows, which exchanges IP packets. Data goes from the opening end to the listening end, or the other way.
+pub trait Host: End<Frame = Vec<u8>> {
     /// Returns how many bytes the application of each flow has received.
     fn received(&self) -> Vec<u64>;
 }
@@ -25,9 +18,6 @@ pub enum Role {
     /// Reads and checks data.
     Sink,
 }
-
-/// Maximum number of steps at one moment.
-const MOST_STEPS: usize = 100_000;
 
 /// Result of a run.
 pub struct Outcome {
@@ -62,44 +52,43 @@ impl Outcome {
 }
 
 /// Lets `source` send to `sink` for `span`, with the same losses and bottleneck in both directions.
-pub fn run(source: &mut dyn End, sink: &mut dyn End, path: PathSpec, span: Span) -> Outcome {
+pub fn run<'a>(
+    source: &'a mut dyn Host,
+    sink: &'a mut dyn Host,
+    path: PathSpec,
+    span: Span,
+) -> Outcome {
     run_over(source, sink, Path::new(path, 1), Path::new(path, 2), span)
 }
 
 /// Lets `source` send to `sink` for `span` over these two paths.
-pub fn run_over(
-    source: &mut dyn End,
-    sink: &mut dyn End,
+pub fn run_over<'a>(
+    source: &'a mut dyn Host,
+    sink: &'a mut dyn Host,
     mut forward: Path,
-    mut backward: Path,
+    backward: Path,
     span: Span,
 ) -> Outcome {
-    let end = Time::ZERO + span;
     forward.measured_from = Time::ZERO + span / 2;
     let mut longest = Vec::new();
     let mut progress = vec![sink.received()];
-    let mut now = Time::ZERO;
-    for _ in 0.. {
-        exchange(now, source, &mut backward, &mut forward);
-        exchange(now, sink, &mut forward, &mut backward);
-        let due = [
-            forward.next(),
-            backward.next(),
-            source.next(now),
-            sink.next(now),
-        ];
-        let Some(next) = due.into_iter().flatten().min() else {
-            break;
-        };
-        now = now.max(next);
-        while progress.len() <= 10 && now >= Time::ZERO + span * progress.len() as u64 / 10 {
-            progress.push(sink.received());
-            longest.push(std::mem::take(&mut forward.longest));
+    let mut pair = Pair {
+        now: Time::ZERO,
+        ends: [source, sink],
+        ways: [backward, forward],
+    };
+    while pair.step() {
+        let passed = pair.now - Time::ZERO;
+        while progress.len() <= 10 && passed >= span * progress.len() as u64 / 10 {
+            progress.push(pair.ends[1].received());
+            longest.push(std::mem::take(&mut pair.ways[1].longest));
         }
-        if now >= end {
+        if passed >= span {
             break;
         }
     }
+    let [_, forward] = pair.ways;
+    let [_, sink] = pair.ends;
     Outcome {
         received: sink.received(),
         lost: forward.lost,
@@ -107,20 +96,5 @@ pub fn run_over(
         found_waiting: forward.found_waiting,
         progress,
         longest,
-    }
-}
-
-/// Does everything that one end can do at one moment.
-fn exchange(now: Time, end: &mut dyn End, inward: &mut Path, outward: &mut Path) {
-    while let Some(packet) = inward.receive(now) {
-        end.receive(now, &packet);
-    }
-    for count in 0.. {
-        assert!(count < MOST_STEPS, "an end must become idle");
-        end.step(now);
-        let Some(packet) = end.transmit(now) else {
-            break;
-        };
-        outward.send(now, packet);
     }
 }

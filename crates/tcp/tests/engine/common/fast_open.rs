@@ -1,6 +1,6 @@
 //! Opening connections by Fast Open.
 
-use super::{Moves, Scenario, Side, Trace, World, end};
+use super::{Moves, Scenario, Side, Trace, end};
 use baton_tcp::{ConnId, Event, FastOpen, FastOpenKey, FastOpenKeys, FastOpenListening, Stack};
 use baton_wire::{Flags, Flow, Symbolic, Time};
 use rand::{RngExt, SeedableRng};
@@ -46,14 +46,13 @@ impl Scenario {
 impl Trace {
     /// Returns whether the client's SYN carried data, and whether the server's SYN-ACK acknowledges the data.
     pub fn syn_data_was_taken(&self) -> (bool, bool) {
-        let syns = |side| {
-            self.segments.iter().filter(move |(_, from, segment)| {
-                *from == side && segment.header.flags.contains(Flags::SYN)
-            })
+        let syns = |side: usize| {
+            let segments = self.segments[side].iter().map(|(_, segment)| segment);
+            segments.filter(|segment| segment.header.flags.contains(Flags::SYN))
         };
-        let sent = syns(0).any(|(.., syn)| syn.payload_len() > 0);
-        let first = syns(0).next().map(|(.., syn)| syn.header.seq + 1);
-        let taken = syns(1).any(|(.., answer)| Some(answer.header.ack) != first);
+        let sent = syns(0).any(|syn| syn.payload_len() > 0);
+        let first = syns(0).next().map(|syn| syn.header.seq + 1);
+        let taken = syns(1).any(|answer| Some(answer.header.ack) != first);
         (sent, taken)
     }
 }
@@ -66,31 +65,27 @@ fn keys(current: u8, previous: Option<u8>) -> FastOpenKeys {
     }
 }
 
-impl World {
-    /// Sets up the server's listener, and lets the client learn what it has to know from an earlier connection.
-    pub(super) fn prepare_fast_open(&mut self, opening: Opening) {
-        let now = self.now;
-        let [client, server] = &mut self.sides;
-        let listener = server.listener.expect("the server listens");
-        server.set_keys(keys(1, None));
-        server.stacks[0].set_fast_open(
-            listener,
-            FastOpenListening {
-                pending: 4,
-                without_cookie: opening == Opening::NeedsNone,
-            },
-        );
-        if opening != Opening::Asks && opening != Opening::NeedsNone {
-            learn(now, &mut client.stacks[0], &mut server.stacks[0]);
+/// Sets up the server's listener, and lets the client learn what it has to know from an earlier connection.
+pub(super) fn prepare(now: Time, [client, server]: &mut [Side; 2], opening: Opening) {
+    let listener = server.listener.expect("the server listens");
+    server.set_keys(keys(1, None));
+    server.stacks[0].set_fast_open(
+        listener,
+        FastOpenListening {
+            pending: 4,
+            without_cookie: opening == Opening::NeedsNone,
+        },
+    );
+    if opening != Opening::Asks && opening != Opening::NeedsNone {
+        learn(now, &mut client.stacks[0], &mut server.stacks[0]);
+    }
+    match opening {
+        Opening::KnowsPrevious => server.set_keys(keys(2, Some(1))),
+        Opening::KnowsOld => server.set_keys(keys(3, Some(2))),
+        Opening::MeetsLimit => {
+            server.stacks[0].set_fast_open(listener, FastOpenListening::default());
         }
-        match opening {
-            Opening::KnowsPrevious => server.set_keys(keys(2, Some(1))),
-            Opening::KnowsOld => server.set_keys(keys(3, Some(2))),
-            Opening::MeetsLimit => {
-                server.stacks[0].set_fast_open(listener, FastOpenListening::default());
-            }
-            _ => {}
-        }
+        _ => {}
     }
 }
 
@@ -145,7 +140,7 @@ impl Side {
         let config = self.stacks[0].config().clone();
         let id = self.stacks[0].connect_fast_open(now, self.flow, &config, how)?;
         let amount = self.app.rng.random_range(0..3000);
-        self.write(id, amount, 0);
+        self.write(id, amount);
         Some(id)
     }
 
