@@ -1,53 +1,74 @@
 //! Connections in any state, whose peers and owner (the program that uses the stack) do anything.
 
-mod input;
 mod peer;
-mod rules;
 
-use arbitrary::{Arbitrary, Result, Unstructured};
 use baton_tcp::{
     Config, ConnId, Event, FastOpen, FastOpenListening, ListenerId, Portable, Stack, State,
     WriteFlags,
 };
-use baton_testkit::{endpoint, symbolic};
+use baton_testkit::{Random, any_config, endpoint, symbolic};
 use baton_wire::{FastOpenCookie, Flags, Flow, Header, Options, SeqNr, Span, Symbolic, Time};
 
-pub(crate) use input::Step;
-use input::{Happening, Start};
-use rules::{Rules, change, config};
-
-/// Maximum number of steps in a run.
-const MOST_STEPS: usize = 300;
+/// Number of events in a run.
+const EVENTS: usize = 150;
 /// Maximum number of segments that one step may cause: a full window of tiny segments, twice.
 const MOST_OUTPUT: usize = 20_000;
 /// The peer's initial sequence number, which is close to the wrap-around.
 const PEER_ISS: SeqNr = SeqNr(0xffff_f000);
 /// End of a run: 64-bit clocks in picoseconds overflow after 213 days.
 const LAST_DAY: Time = Time::from_ps(Span::from_secs(200 * 24 * 3600).as_ps());
-/// Size of buffers, bytes.
-const BUFFER: u32 = 20_000;
-
 /// Maximum number of peers, and therefore of four-tuples.
-const MOST_PEERS: u16 = 3;
+const MOST_PEERS: u64 = 3;
+
+/// State into which a connection is brought before anything may happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    Listen,
+    SynSent,
+    SynReceived,
+    SimultaneousOpen,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+    /// The peer's SYN carried data, and the handshake is not complete.
+    FastOpened,
+    /// The stack's SYN carried data.
+    FastSynSent,
+}
+
+const STARTS: [Start; 13] = [
+    Start::Listen,
+    Start::SynSent,
+    Start::SynReceived,
+    Start::SimultaneousOpen,
+    Start::Established,
+    Start::FinWait1,
+    Start::FinWait2,
+    Start::CloseWait,
+    Start::Closing,
+    Start::LastAck,
+    Start::TimeWait,
+    Start::FastOpened,
+    Start::FastSynSent,
+];
 
 /// Brings a connection into the state that the input selects, then applies the segments and calls that follow to it and to other
 /// connections. At the end, the owner closes everything and no peer responds any more. The stack must then become empty.
 pub fn segments(data: &[u8]) {
-    let mut input = Unstructured::new(data);
-    let Ok(mut conversation) = Conversation::begin(&mut input) else {
-        return;
-    };
-    for _ in 0..MOST_STEPS {
-        match Happening::arbitrary(&mut input) {
-            Ok(happening) if !input.is_empty() => conversation.happens(happening),
-            _ => break,
-        }
+    let mut conversation = Conversation::begin(Random::beginning_with(data));
+    for _ in 0..EVENTS {
+        conversation.event();
     }
     conversation.end();
 }
 
 /// One stack and its peers.
 pub(crate) struct Conversation {
+    pub(crate) random: Random,
     stack: Stack<Symbolic>,
     listener: Option<ListenerId>,
     now: Time,
@@ -91,9 +112,9 @@ impl Peer {
 
 impl Conversation {
     /// Creates a stack and, unless it only listens, a connection in the state that the input selects.
-    pub(crate) fn begin(input: &mut Unstructured<'_>) -> Result<Self> {
-        let start = Start::arbitrary(input)?;
-        let config = config(input)?;
+    pub(crate) fn begin(mut random: Random) -> Self {
+        let start = random.one_of(&STARTS);
+        let config = any_config(&mut random);
         let active = matches!(
             start,
             Start::SynSent | Start::SimultaneousOpen | Start::FastSynSent
@@ -104,6 +125,7 @@ impl Conversation {
             remote: endpoint(2, remote),
         };
         let mut conversation = Self {
+            random,
             stack: Stack::new(config, 7),
             listener: None,
             now: Time::ZERO + Span::from_secs(1000),
@@ -122,7 +144,7 @@ impl Conversation {
         }
         conversation.settle();
         conversation.lead_to(start);
-        Ok(conversation)
+        conversation
     }
 
     fn lead_to(&mut self, start: Start) {
@@ -150,10 +172,10 @@ impl Conversation {
             Start::FinWait1 | Start::FinWait2 | Start::Closing | Start::TimeWait
         );
         if closes_first {
-            self.step(Step::Shutdown);
+            self.shutdown();
         }
         match start {
-            Start::FinWait2 => self.step(Step::Acknowledge),
+            Start::FinWait2 => self.send(self.peer_next(), Flags::ACK, 0, self.usual()),
             Start::CloseWait => self.send(PEER_ISS + 1, Flags::ACK | Flags::FIN, 0, self.usual()),
             Start::Closing => {
                 // The FIN crosses the stack's own FIN, so it does not acknowledge that one.
@@ -162,7 +184,7 @@ impl Conversation {
             }
             Start::LastAck => {
                 self.send(PEER_ISS + 1, Flags::ACK | Flags::FIN, 0, self.usual());
-                self.step(Step::Shutdown);
+                self.shutdown();
             }
             Start::TimeWait => self.send(PEER_ISS + 1, Flags::ACK | Flags::FIN, 0, self.usual()),
             _ => {}
@@ -188,7 +210,14 @@ impl Conversation {
         }
     }
 
-    fn connect_fast(&mut self, len: u16, without_cookie: bool) {
+    fn shutdown(&mut self) {
+        if let Some(id) = self.peer().id {
+            self.stack.shutdown(id);
+        }
+        self.settle();
+    }
+
+    fn connect_fast(&mut self, len: u32, without_cookie: bool) {
         let how = match without_cookie {
             true => FastOpen::WithoutCookie,
             false => FastOpen::Cookie,
@@ -197,19 +226,18 @@ impl Conversation {
         let id = self.stack.connect_fast_open(self.now, flow, &config, how);
         let Some(id) = id else { return };
         self.own(self.current, id);
-        self.call(
-            id,
-            Step::Write {
-                len,
-                more: false,
-                end_of_record: false,
-            },
-        );
+        self.write(id, len, WriteFlags::default());
     }
 
-    fn take_fast_open(&mut self, pending: u8, without_cookie: bool) {
+    fn write(&mut self, id: ConnId, len: u32, flags: WriteFlags) {
+        let peer = &mut self.peers[self.current];
+        let piece = symbolic(1, peer.offset, len);
+        peer.offset += self.stack.write_with(id, piece, flags).unwrap_or(0) as u64;
+    }
+
+    fn take_fast_open(&mut self, pending: usize, without_cookie: bool) {
         let rules = FastOpenListening {
-            pending: usize::from(pending % 4),
+            pending,
             without_cookie,
         };
         if let Some(listener) = self.listener {
@@ -217,30 +245,55 @@ impl Conversation {
         }
     }
 
-    fn happens(&mut self, happening: Happening) {
-        match happening {
-            Happening::Steps(steps) => steps.into_iter().for_each(|step| self.step(step)),
-            Happening::Peer(number) => self.choose(number % MOST_PEERS),
-            Happening::Connect => self.connect(),
-            Happening::ConnectFast {
-                len,
-                without_cookie,
-            } => self.connect_fast(len, without_cookie),
-            Happening::FastOpen {
-                pending,
-                without_cookie,
-            } => self.take_fast_open(pending, without_cookie),
-            Happening::Accepts(accepts) => self.accepts = accepts,
-            Happening::Backlog(len) => {
-                if let Some(listener) = self.listener {
-                    self.stack.set_backlog(listener, usize::from(len % 4));
+    /// Lets something happen, to one connection or to the whole stack.
+    fn event(&mut self) {
+        let Self {
+            random,
+            stack,
+            listener,
+            ..
+        } = self;
+        match random.below(9) {
+            0 => self.steps(6),
+            1 => {
+                let number = random.below(MOST_PEERS) as u16;
+                self.choose(number);
+            }
+            2 => self.connect(),
+            3 => {
+                let (len, without_cookie) = (random.below(1 << 16) as u32, random.percent(50));
+                self.connect_fast(len, without_cookie);
+            }
+            4 => {
+                let (pending, without_cookie) = (random.below(4) as usize, random.percent(50));
+                self.take_fast_open(pending, without_cookie);
+            }
+            5 => self.accepts = random.percent(50),
+            6 => {
+                let len = random.below(4) as usize;
+                if let Some(listener) = *listener {
+                    stack.set_backlog(listener, len);
                 }
             }
-            Happening::Listen(rules) => self.listen(&rules),
-            Happening::Configure(rules) => {
-                if let Some(id) = self.peer().id {
-                    let apply = |config: &mut Config| *config = rules.apply(config.clone());
-                    self.stack.configure(self.now, id, apply);
+            7 => {
+                let config = any_config(random);
+                if let Some(listener) = listener.take() {
+                    stack.unlisten(self.now, listener);
+                }
+                let local = self.peers[self.current].flow.local;
+                *listener = Some(stack.listen_with(local, 2, config));
+            }
+            _ => {
+                let new = any_config(random);
+                if let Some(id) = self.peers[self.current].id {
+                    // What sets the size of segments stays: a window of one segment may be less than one of the new size.
+                    stack.configure(self.now, id, |config| {
+                        *config = Config {
+                            route_mss: config.route_mss,
+                            mtu_probing: config.mtu_probing,
+                            ..new
+                        };
+                    });
                 }
             }
         }
@@ -255,15 +308,6 @@ impl Conversation {
         if known.is_none() {
             self.peers.push(Peer::new(flow));
         }
-    }
-
-    fn listen(&mut self, rules: &Rules) {
-        if let Some(listener) = self.listener {
-            self.stack.unlisten(self.now, listener);
-        }
-        let config = rules.apply(self.stack.config().clone());
-        let local = self.peer().flow.local;
-        self.listener = Some(self.stack.listen_with(local, 2, config));
     }
 
     /// Closes everything, without further responses of peers.
@@ -290,42 +334,38 @@ impl Conversation {
         );
     }
 
-    /// Executes at most `most` of the steps in the input.
-    pub(crate) fn go_on(&mut self, input: &mut Unstructured<'_>, most: usize) {
-        for _ in 0..most {
-            if input.is_empty() {
-                return;
-            }
-            let Ok(step) = Step::arbitrary(input) else {
-                return;
-            };
-            self.step(step);
+    /// Executes some steps for the connection of the current peer.
+    pub(crate) fn steps(&mut self, count: u64) {
+        for _ in 0..count {
+            self.step();
         }
     }
 
     /// Executes one step, lets the stack respond, and checks it.
-    pub(crate) fn step(&mut self, step: Step) {
-        match step {
-            Step::Segment(sent) => self.send_any(&sent),
-            Step::Acknowledge => self.send(self.peer_next(), Flags::ACK, 0, self.usual()),
-            Step::Data(len) => self.send(
-                self.peer_next(),
-                Flags::ACK | Flags::PSH,
-                len % 2000,
-                self.usual(),
-            ),
-            Step::Wait { ms } => self.wait(Span::from_ms(ms.into())),
-            Step::PathError { seq, error } => self.report(&seq, &error),
-            Step::Move => {
+    fn step(&mut self) {
+        let random = &mut self.random;
+        match random.below(9) {
+            0 | 1 => self.send_any(),
+            2 => self.send(self.peer_next(), Flags::ACK, 0, self.usual()),
+            3 => {
+                let (flags, len) = (Flags::ACK | Flags::PSH, random.below(2000) as u32);
+                self.send(self.peer_next(), flags, len, self.usual());
+            }
+            4 => {
+                let ms = random.below(1 << 16) << random.one_of(&[0, 0, 16]);
+                self.wait(Span::from_ms(ms));
+            }
+            5 => self.report(),
+            6 => {
                 if let Some(bytes) = self.take_out() {
-                    let state =
-                        Portable::from_bytes(&bytes).expect("an exported state can be decoded");
+                    let state = Portable::from_bytes(&bytes);
+                    let state = state.expect("an exported state can be decoded");
                     assert!(self.put_in(state), "an exported connection can be imported");
                 }
             }
-            call => {
+            _ => {
                 if let Some(id) = self.peer().id {
-                    self.call(id, call);
+                    self.call(id);
                 }
             }
         }
@@ -333,50 +373,37 @@ impl Conversation {
     }
 
     /// Executes a system call of the owner.
-    fn call(&mut self, id: ConnId, step: Step) {
-        let (stack, peer) = (&mut self.stack, &mut self.peers[self.current]);
-        match step {
-            Step::Write {
-                len,
-                more,
-                end_of_record,
-            } => {
+    fn call(&mut self, id: ConnId) {
+        let (random, peer) = (&mut self.random, &mut self.peers[self.current]);
+        let (call, len) = (random.below(14), random.below(1 << 16) as usize);
+        let (stack, on) = (&mut self.stack, random.percent(50));
+        match call {
+            0..3 => {
                 let flags = WriteFlags {
-                    more,
-                    end_of_record,
-                    urgent: more && end_of_record,
+                    more: on,
+                    end_of_record: call == 0,
+                    urgent: on && call == 0,
                 };
-                let piece = symbolic(1, peer.offset, len.into());
-                peer.offset += stack.write_with(id, piece, flags).unwrap_or(0) as u64;
+                self.write(id, len as u32, flags);
             }
-            Step::Read(max) => {
-                let max = usize::from(max).max(1);
-                let seen = stack.peek(id, 0, max);
-                let piece = stack.read(id, max);
+            3 | 4 => {
+                let seen = stack.peek(id, 0, len.max(1));
+                let piece = stack.read(id, len.max(1));
                 assert_eq!(seen, piece, "peek and read return the same data");
                 peer.unconsumed += piece.map_or(0, |piece| piece.len as usize);
             }
-            Step::Consume(len) => {
-                let len = usize::from(len).min(peer.unconsumed);
+            5 | 6 => {
+                let len = len.min(peer.unconsumed);
                 peer.unconsumed -= len;
                 stack.consume(id, len);
             }
-            Step::Shutdown => stack.shutdown(id),
-            Step::Close => stack.close(id),
-            Step::Abort => stack.abort(id),
-            Step::QuickAck => stack.quick_ack(id),
-            Step::ShutdownReceive => stack.shutdown_receive(id),
-            Step::Configure(what) => {
-                stack.configure(self.now, id, |config| change(config, &what));
-            }
-            Step::NoDelay(on) => stack.set_nodelay(id, on),
-            Step::Cork(on) => stack.set_cork(id, on),
-            Step::Segment(_)
-            | Step::Acknowledge
-            | Step::Data(_)
-            | Step::PathError { .. }
-            | Step::Wait { .. }
-            | Step::Move => unreachable!("these steps are not calls"),
+            7 => stack.shutdown(id),
+            8 => stack.close(id),
+            9 => stack.abort(id),
+            10 => stack.quick_ack(id),
+            11 => stack.shutdown_receive(id),
+            12 => stack.set_nodelay(id, on),
+            _ => stack.set_cork(id, on),
         }
     }
 
@@ -400,7 +427,7 @@ impl Conversation {
     }
 
     /// Lets time pass, and runs timers when they are due.
-    fn wait(&mut self, span: Span) {
+    pub(crate) fn wait(&mut self, span: Span) {
         let until = (self.now + span).min(LAST_DAY);
         for _ in 0..1000 {
             match self.stack.poll_timeout() {

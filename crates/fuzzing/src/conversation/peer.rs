@@ -1,26 +1,26 @@
 //! Segments of the peer and errors of the network.
 
 use baton_tcp::{PathError, Segment};
-use baton_testkit::symbolic;
+use baton_testkit::{Random, symbolic};
 use baton_wire::{
-    Ecn, FastOpenCookie, FastOpenOption, Flags, Header, Options, Pieces, SackBlock, SeqNr,
-    Timestamps,
+    Ecn, FastOpenCookie, FastOpenOption, Flags, Header, Options, Pieces, SackBlock, SackBlocks,
+    SeqNr, Timestamps,
 };
 
-use super::input::{Number, Presented, Reported, Sent};
 use super::{Conversation, PEER_ISS, Peer};
 
 impl Conversation {
     /// Reports an ICMP error about a segment that the stack may have sent.
-    pub(super) fn report(&mut self, seq: &Number, error: &Reported) {
-        let error = match *error {
-            Reported::FragmentationNeeded(mtu) => PathError::FragmentationNeeded { mtu },
-            Reported::HostUnreachable => PathError::HostUnreachable,
-            Reported::PortUnreachable => PathError::PortUnreachable,
-            Reported::TimeExceeded => PathError::TimeExceeded,
-        };
+    pub(super) fn report(&mut self) {
+        let mtu = self.random.below(1 << 16) as u16;
+        let error = self.random.one_of(&[
+            PathError::FragmentationNeeded { mtu },
+            PathError::HostUnreachable,
+            PathError::PortUnreachable,
+            PathError::TimeExceeded,
+        ]);
         let Peer { flow, received, .. } = &self.peers[self.current];
-        let seq = seq.from(received.seq);
+        let seq = number(&mut self.random, received.seq);
         let _ = self.stack.handle_path_error(self.now, flow, seq, error);
     }
 
@@ -49,7 +49,7 @@ impl Conversation {
         }
     }
 
-    pub(super) fn send(&mut self, seq: SeqNr, flags: Flags, len: u16, options: Options) {
+    pub(super) fn send(&mut self, seq: SeqNr, flags: Flags, len: u32, options: Options) {
         let header = Header {
             seq,
             ack: self.peer().received_end,
@@ -60,7 +60,7 @@ impl Conversation {
         self.deliver(header, len, Ecn::NotCapable);
     }
 
-    pub(super) fn send_acknowledging(&mut self, ack: SeqNr, seq: SeqNr, flags: Flags, len: u16) {
+    pub(super) fn send_acknowledging(&mut self, ack: SeqNr, seq: SeqNr, flags: Flags, len: u32) {
         let header = Header {
             seq,
             ack,
@@ -71,64 +71,59 @@ impl Conversation {
         self.deliver(header, len, Ecn::NotCapable);
     }
 
-    pub(super) fn send_any(&mut self, sent: &Sent) {
-        let received_end = self.peer().received_end;
-        let blocks = sent
-            .sack
-            .iter()
-            .flatten()
-            .map(|(start, len)| {
-                let start = start.from(received_end);
-                SackBlock {
-                    start,
-                    end: SeqNr(start.0.wrapping_add_signed((*len).into())),
-                }
-            })
-            .collect();
-        let fast_open = sent
-            .fast_open
-            .as_ref()
-            .and_then(|(presented, experimental)| {
-                let cookie = match presented {
-                    Presented::Request => FastOpenCookie::REQUEST,
-                    Presented::Given => self.cookie,
-                    Presented::Any(bytes, len) => {
-                        let len = usize::from(*len).min(bytes.len());
-                        FastOpenCookie::new(&bytes[..len]).ok()?
-                    }
-                };
-                Some(FastOpenOption {
-                    cookie,
-                    experimental: *experimental,
-                })
-            });
+    /// Sends a segment that may be right, nearly right, or arbitrary.
+    pub(super) fn send_any(&mut self) {
+        let (next, received_end) = (self.peer_next(), self.peer().received_end);
+        let random = &mut self.random;
+        let word = |random: &mut Random| random.below(1 << 16) as u16;
+        let mut sack = SackBlocks::new();
+        for _ in 0..random.below(7).saturating_sub(3) {
+            let start = number(random, received_end);
+            let end = SeqNr(start.0.wrapping_add_signed((word(random) as i16).into()));
+            sack.push(SackBlock { start, end });
+        }
+        let cookie = match random.below(3) {
+            0 => Ok(FastOpenCookie::REQUEST),
+            1 => Ok(self.cookie),
+            _ => FastOpenCookie::new(&random.word().to_le_bytes()[..random.below(9) as usize]),
+        };
+        let fast_open = cookie.ok().filter(|_| random.percent(30));
+        let fast_open = fast_open.map(|cookie| FastOpenOption {
+            cookie,
+            experimental: random.percent(50),
+        });
+        let timestamps = random.percent(50).then(|| word(random) as i16);
+        let (seq, ack) = (number(random, next), number(random, received_end));
+        let options = Options {
+            mss: random.percent(50).then(|| word(random)),
+            window_scale: random.percent(50).then(|| word(random) as u8),
+            sack_permitted: random.percent(50),
+            sack,
+            fast_open,
+            urgent: word(random),
+            timestamps: None,
+        };
+        let (len, ecn) = (
+            u32::from(word(random)),
+            random.one_of(&[Ecn::Congested, Ecn::NotCapable]),
+        );
         let header = Header {
-            seq: sent.seq.from(self.peer_next()),
-            ack: sent.ack.from(received_end),
-            flags: Flags::from_bits_truncate(sent.flags),
-            window: sent.window,
+            seq,
+            ack,
+            flags: Flags::from_bits_truncate(word(random) as u8),
+            window: word(random),
             options: Options {
-                mss: sent.mss,
-                window_scale: sent.window_scale,
-                sack_permitted: sent.sack_permitted,
-                timestamps: sent.timestamps.and_then(|later| self.timestamps(later)),
-                sack: blocks,
-                fast_open,
-                urgent: sent.window,
+                timestamps: timestamps.and_then(|later| self.timestamps(later)),
+                ..options
             },
         };
-        let ecn = if sent.congested {
-            Ecn::Congested
-        } else {
-            Ecn::NotCapable
-        };
-        self.deliver(header, sent.len, ecn);
+        self.deliver(header, len, ecn);
     }
 
-    fn deliver(&mut self, header: Header, len: u16, ecn: Ecn) {
+    fn deliver(&mut self, header: Header, len: u32, ecn: Ecn) {
         let mut payload = Pieces::new();
         if len > 0 {
-            payload.push(symbolic(2, header.seq.0.into(), len.into()));
+            payload.push(symbolic(2, header.seq.0.into(), len));
         }
         let flow = self.peer().flow;
         let segment = Segment {
@@ -140,5 +135,14 @@ impl Conversation {
         };
         self.stack.handle_segment(self.now, segment);
         self.settle();
+    }
+}
+
+/// Draws a number: the right one, one near it, or any.
+fn number(random: &mut Random, right: SeqNr) -> SeqNr {
+    match random.below(3) {
+        0 => right,
+        1 => SeqNr(right.0.wrapping_add_signed((random.draw() as i16).into())),
+        _ => SeqNr(random.word() as u32),
     }
 }
