@@ -286,14 +286,7 @@ impl Conversation {
             _ => {
                 let new = any_config(random);
                 if let Some(id) = self.peers[self.current].id {
-                    // What sets the size of segments stays: a window of one segment may be less than one of the new size.
-                    stack.configure(self.now, id, |config| {
-                        *config = Config {
-                            route_mss: config.route_mss,
-                            mtu_probing: config.mtu_probing,
-                            ..new
-                        };
-                    });
+                    stack.configure(self.now, id, |config| *config = new);
                 }
             }
         }

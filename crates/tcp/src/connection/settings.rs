@@ -28,6 +28,8 @@ impl<P: Payload> Connection<P> {
         if self.is_synchronized() {
             self.choose_mtu_probing(self.clock.moment(now), new);
         }
+        // Segments may have become longer.
+        self.congestion.make_room(self.smss());
         self.restart_user_timeout(now, old, new);
         self.switch_recovery(now, new);
     }
