@@ -3,8 +3,7 @@
 mod peer;
 
 use baton_tcp::{
-    Config, ConnId, Event, FastOpen, FastOpenListening, ListenerId, Portable, Stack, State,
-    WriteFlags,
+    ConnId, Event, FastOpen, FastOpenListening, ListenerId, Portable, Stack, State, WriteFlags,
 };
 use baton_testkit::{Random, any_config, endpoint, symbolic};
 use baton_wire::{FastOpenCookie, Flags, Flow, Header, Options, SeqNr, Span, Symbolic, Time};

@@ -311,7 +311,9 @@ impl Port for AfXdp {
     }
 
     fn completes_checksums(&self) -> bool {
-        self.transmit.as_ref().is_some_and(Transmit::merges)
+        self.transmit
+            .as_ref()
+            .is_some_and(Transmit::has_virtual_headers)
     }
 
     fn send(&mut self, now: Time, batch: &mut Batch) -> io::Result<()> {

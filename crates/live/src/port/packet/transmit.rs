@@ -52,8 +52,8 @@ impl Transmit {
         })
     }
 
-    /// Returns whether the configuration allows merging: each packet then has a virtual header, by which the kernel completes its checksum.
-    pub(in crate::port) fn merges(&self) -> bool {
+    /// Returns whether each packet has a virtual header, by which the kernel completes its checksum.
+    pub(in crate::port) fn has_virtual_headers(&self) -> bool {
         self.may_merge
     }
 
