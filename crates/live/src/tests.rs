@@ -5,6 +5,7 @@ use crate::port::{Faults, MemoryPort, Port, memory_pair};
 use crate::{Application, Clock, Engine, Fetch, ServiceConfig, Snapshot, Stop, WebService};
 use baton_inet::{Host, InterfaceConfig};
 use baton_tcp::Config;
+use baton_testkit::Pattern;
 use baton_wire::{Span, Time};
 use std::fs;
 use std::path::Path;
@@ -73,10 +74,6 @@ impl<S: Port, C: Port> World<S, C> {
     }
 }
 
-fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|index| (index % 251) as u8).collect()
-}
-
 fn root_with(name: &str, content: &[u8]) -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("a folder");
     fs::write(root.path().join(name), content).expect("a file");
@@ -89,7 +86,7 @@ fn ports() -> (MemoryPort, MemoryPort) {
 
 #[test]
 fn a_file_comes_over_either_version_of_ip() {
-    let content = pattern(1_000_000);
+    let content = Pattern::new(0).bytes(1_000_000);
     let root = root_with("data.bin", &content);
     let (left, right) = ports();
     let mut world = World::new(root.path(), left, right);
@@ -106,7 +103,7 @@ fn a_file_comes_over_either_version_of_ip() {
 
 #[test]
 fn no_byte_changes_over_a_bad_link() {
-    let content = pattern(2_000_000);
+    let content = Pattern::new(0).bytes(2_000_000);
     let root = root_with("data.bin", &content);
     let (left, right) = ports();
     let spec = "loss=2%,reorder=2%,duplicate=2%,corrupt=1%,delay=1ms"
@@ -123,7 +120,7 @@ fn no_byte_changes_over_a_bad_link() {
 
 #[test]
 fn a_capture_has_all_frames_and_the_time_of_day() {
-    let content = pattern(100_000);
+    let content = Pattern::new(0).bytes(100_000);
     let root = root_with("data.bin", &content);
     let (left, right) = ports();
     let file = root.path().join("capture.pcapng");
@@ -155,7 +152,7 @@ fn a_capture_has_all_frames_and_the_time_of_day() {
 
 #[test]
 fn a_snapshot_shows_the_connection_and_survives_json() {
-    let root = root_with("data.bin", &pattern(5_000_000));
+    let root = root_with("data.bin", &Pattern::new(0).bytes(5_000_000));
     let (left, right) = ports();
     let mut world = World::new(root.path(), left, right);
     let url = "http://10.9.0.2/data.bin".parse().expect("a URL");
@@ -185,7 +182,7 @@ fn a_snapshot_shows_the_connection_and_survives_json() {
 
 #[test]
 fn shutdown_waits_for_responses_and_accepts_nothing_new() {
-    let content = pattern(3_000_000);
+    let content = Pattern::new(0).bytes(3_000_000);
     let root = root_with("data.bin", &content);
     let (left, right) = ports();
     let mut world = World::new(root.path(), left, right);
@@ -214,7 +211,7 @@ fn shutdown_waits_for_responses_and_accepts_nothing_new() {
 
 #[test]
 fn connections_left_at_shutdown_are_reset() {
-    let root = root_with("data.bin", &pattern(20_000_000));
+    let root = root_with("data.bin", &Pattern::new(0).bytes(20_000_000));
     let (left, right) = ports();
     let spec = "tx:delay=30ms".parse().expect("a description");
     let World {

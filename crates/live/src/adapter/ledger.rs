@@ -342,7 +342,7 @@ mod tests {
         carry(&mut pair.adapter, &mut pair.client);
 
         // An answer that is first unacknowledged, then acknowledged in part, then completely.
-        let answer: Vec<u8> = (0..DATA_BYTES).map(|at| (at % 251) as u8).collect();
+        let answer = baton_testkit::Pattern::new(0).bytes(DATA_BYTES);
         let first = pair.adapter.export(NOW, pair.serving);
         let (wrote_before, read_to) = (first.written_to(), first.read_to());
         pair.serving = pair.adapter.import(NOW, first).expect("it was here");

@@ -4,6 +4,7 @@ use super::*;
 use baton_apps::Costs;
 use baton_apps::web::Server;
 use baton_host::{Gone, Ready, Receive, SocketId, Sockets, Unread};
+use baton_testkit::Pattern;
 use std::fs;
 use std::time::Duration;
 
@@ -84,10 +85,6 @@ struct World {
     wire: Wire,
 }
 
-fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|index| (index % 251) as u8).collect()
-}
-
 impl World {
     fn new() -> Self {
         Self::with(|_| {})
@@ -97,7 +94,11 @@ impl World {
         let root = tempfile::tempdir().expect("a folder");
         let upload = tempfile::tempdir().expect("a folder");
         fs::write(root.path().join("hello.txt"), "hello\n").expect("a file");
-        fs::write(root.path().join("large.bin"), pattern(1_000_000)).expect("a file");
+        fs::write(
+            root.path().join("large.bin"),
+            Pattern::new(0).bytes(1_000_000),
+        )
+        .expect("a file");
         fs::create_dir(root.path().join("folder")).expect("a folder");
         fs::create_dir(root.path().join("with")).expect("a folder");
         fs::write(root.path().join("with/index.html"), "<p>index").expect("a file");
@@ -183,7 +184,7 @@ fn a_file_is_served_with_its_header_fields() {
     }
     assert_eq!(world.server.http().cache_hits_and_misses(), (1, 1));
     let (_, content) = world.get("/large.bin?query");
-    assert_eq!(content, pattern(1_000_000));
+    assert_eq!(content, Pattern::new(0).bytes(1_000_000));
     let (_, content) = world.get("/with/");
     assert_eq!(content, b"<p>index");
 }
@@ -221,7 +222,7 @@ fn the_rest_is_sent_once_the_socket_has_space() {
         world.wire.room = 77_777;
         world.server.step(&mut world.wire, Ready::Writable(SOCKET));
     }
-    assert!(world.answer().1 == pattern(1_000_000));
+    assert!(world.answer().1 == Pattern::new(0).bytes(1_000_000));
 }
 
 #[test]
@@ -252,7 +253,7 @@ fn input_after_the_last_response_is_dropped_until_the_client_closes() {
     let mut world = World::new();
     let (head, _) = world.ask("POST /../x HTTP/1.1\nHost: x\nContent-Length: 100000\n\n");
     assert_eq!(code(&head), "403");
-    world.send(pattern(50_000));
+    world.send(Pattern::new(0).bytes(50_000));
     assert!(
         world.wire.shut && !world.wire.closed,
         "what comes is dropped"
@@ -348,7 +349,7 @@ fn no_symbolic_link_leads_out_of_the_root() {
 #[test]
 fn ranges_are_served() {
     let mut world = World::new();
-    let whole = pattern(1_000_000);
+    let whole = Pattern::new(0).bytes(1_000_000);
     for (range, first, last) in [
         ("bytes=0-0", 0, 0),
         ("bytes=100-299999", 100, 299_999),
@@ -384,7 +385,7 @@ fn unmodified_files_are_not_sent_again() {
 #[test]
 fn uploads_appear_when_they_are_complete() {
     let mut world = World::new();
-    let content = pattern(300_000);
+    let content = Pattern::new(0).bytes(300_000);
     let path = world.upload.path().join("new.bin");
     for expected in ["201", "204"] {
         world.send("PUT /new.bin HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n");
@@ -476,7 +477,10 @@ fn content_has_an_identity_once_changes_would_be_noticed() {
         world.server.http_mut().set_clock(now);
         world.wire.named.clear();
         let request = "GET /large.bin HTTP/1.1\nHost: x\nRange: bytes=100000-\n\n";
-        assert_eq!(world.ask(request).1, pattern(1_000_000)[100_000..]);
+        assert_eq!(
+            world.ask(request).1,
+            Pattern::new(0).bytes(1_000_000)[100_000..]
+        );
         std::mem::take(&mut world.wire.named)
     };
     assert_eq!(named(&mut world, 0), [], "it has just been written");
@@ -488,7 +492,11 @@ fn content_has_an_identity_once_changes_would_be_noticed() {
     let chunk = CHUNK_BYTES - 100_000 % CHUNK_BYTES;
     assert_eq!(first[1], first[0].after(chunk), "runs end where blocks do");
     assert_eq!(named(&mut world, 20), first);
-    fs::write(world.root.path().join("large.bin"), pattern(1_000_000)).expect("a file");
+    fs::write(
+        world.root.path().join("large.bin"),
+        Pattern::new(0).bytes(1_000_000),
+    )
+    .expect("a file");
     let second = named(&mut world, 30);
     assert_eq!(second[0].file, first[0].file);
     assert_eq!(second[0].revision, first[0].revision + 1);
@@ -512,7 +520,7 @@ fn a_file_that_shrinks_while_it_is_sent_ends_the_connection() {
     assert!(world.wire.aborted && !world.wire.closed);
     let (_, content) = world.answer();
     assert!(
-        content[..] == pattern(1_000_000)[..content.len()],
+        content[..] == Pattern::new(0).bytes(1_000_000)[..content.len()],
         "no wrong byte"
     );
     assert_eq!(world.server.stats().changed_content, 1);

@@ -109,7 +109,7 @@ fn body(stream: &mut TcpStream) -> Vec<u8> {
 
 #[test]
 fn files_arrive_whole_whatever_the_size_and_the_pace() {
-    let big: Vec<u8> = (0..8_000_000_u32).map(|n| (n % 251) as u8).collect();
+    let big = baton_testkit::Pattern::new(0).bytes(8_000_000);
     let snapshot = with_server(100, &big, |address| {
         // A client that at first reads nothing, so that the kernel's buffers fill up.
         let mut slow = connect(address);

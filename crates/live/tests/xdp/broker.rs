@@ -8,6 +8,7 @@ use baton_live::repair::option;
 use baton_nic::adapter::Custody;
 use baton_sockets::broker::{BrokerClient, BrokerError};
 use baton_tcp::{Config, Moved, Segment, Stack, State};
+use baton_testkit::Pattern;
 use baton_wire::{Ecn, Flags, Header, Options, Pieces, Time, Timestamps};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -184,7 +185,7 @@ fn half_closed_connections_leave_the_kernel_and_return() {
         {
             for near_closes in [true, false] {
                 let (mut near, far) = connect(listener);
-                let data: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+                let data = Pattern::new(0).bytes(size);
                 (&near).write_all(&data).expect("the send buffer has space");
                 (&far).write_all(&data).expect("the send buffer has space");
                 let closes = if near_closes { &near } else { &far };

@@ -1,7 +1,8 @@
 //! What happens to connections when their adapter or its broker is killed.
 
 use crate::application::{attach_with, open, serve};
-use crate::peers::{PATIENCE, with_far_listeners};
+use crate::moving::opened;
+use crate::peers::with_far_listeners;
 use crate::wire::{NEAR, on_veth};
 use baton_host::{Retry, Threshold};
 use baton_live::adapter::{AdapterServiceConfig, Listeners};
@@ -10,6 +11,7 @@ use baton_live::port::FaultSpec;
 use baton_live::{Snapshot, ask};
 use baton_sockets::broker::BrokerClient;
 use baton_sockets::{Adapter, DriverConfig, TcpStream};
+use baton_testkit::Pattern;
 use baton_testkit::process::{Process, until};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
@@ -93,15 +95,6 @@ fn attach(folder: &Path) -> Adapter {
     attach_with(folder, DriverConfig::default(), Threshold { enqueues: 1 })
 }
 
-/// Returns both ends of a connection that starts in the kernel.
-fn connect(adapter: &Adapter, listener: &TcpListener) -> (TcpStream, std::net::TcpStream) {
-    let near = TcpStream::connect(adapter, listener.local_addr().expect("an address"));
-    let (far, _) = listener.accept().expect("a connection");
-    far.set_read_timeout(Some(PATIENCE))
-        .expect("a valid timeout");
-    (near.expect("a connection"), far)
-}
-
 /// Checks that bytes arrive correctly in both directions.
 fn exchange(mut near: &TcpStream, mut far: &std::net::TcpStream, number: usize) {
     let data: Vec<u8> = (0..500 + number)
@@ -165,7 +158,7 @@ fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
         let mut process = start("adapter", folder);
         let adapter = attach(folder);
         let pairs: Vec<_> = (0..CONNECTIONS)
-            .map(|number| connect(&adapter, &listeners[number % listeners.len()]))
+            .map(|number| opened(&adapter, &listeners[number % listeners.len()]))
             .collect();
         for round in 1..=3_u64 {
             // A connection that moves to the adapter before the reply has arrived may be counted a moment later.
@@ -201,7 +194,7 @@ fn a_short_answer_in_flight_outlives_a_killed_adapter() {
         let lens = [0, 1, 2, 701, 1448, 1449, longest, longest + 1, 20_000];
         let mut pairs: Vec<_> = listeners
             .iter()
-            .flat_map(|listener| lens.map(|len| (len, connect(&adapter, listener))))
+            .flat_map(|listener| lens.map(|len| (len, opened(&adapter, listener))))
             .collect();
         for (_, (near, far)) in &mut pairs {
             // With this write the connection moves to the adapter, and then all its data is acknowledged.
@@ -211,7 +204,7 @@ fn a_short_answer_in_flight_outlives_a_killed_adapter() {
         until("all connections move to the adapter", || {
             moved(&adapter).0 == pairs.len()
         });
-        let data: Vec<u8> = (0..20_000).map(|at| byte_at(at, 1)).collect();
+        let data = Pattern::new(1).bytes(20_000);
         for (len, (near, _)) in &mut pairs {
             let (first, rest) = data[..*len].split_at(*len / 3);
             near.write_all(first).expect("the send buffer has space");
@@ -248,7 +241,7 @@ fn send_known(mut near: &TcpStream, seed: usize) -> std::io::Result<usize> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(3) {
         let len = 1 + (sent * 31 + seed * 977) % 9000;
-        let data: Vec<u8> = (sent..sent + len).map(|at| byte_at(at, seed)).collect();
+        let data = Pattern::new(seed as u64).piece(sent as u64, len);
         near.write_all(&data)?;
         sent += len;
         let mut back = vec![0; len];
@@ -261,10 +254,6 @@ fn send_known(mut near: &TcpStream, seed: usize) -> std::io::Result<usize> {
     Ok(sent)
 }
 
-fn byte_at(at: usize, seed: usize) -> u8 {
-    (at % 251 + at / 251 + seed * 13) as u8
-}
-
 /// Echoes the received bytes, which must be correct; returns how the connection ended.
 fn echo_known(mut far: &std::net::TcpStream, seed: usize) -> std::io::Result<usize> {
     let (mut at, mut buffer) = (0, [0; 16 * 1024]);
@@ -273,11 +262,7 @@ fn echo_known(mut far: &std::net::TcpStream, seed: usize) -> std::io::Result<usi
         if len == 0 {
             return Ok(at);
         }
-        let is_right = buffer[..len]
-            .iter()
-            .enumerate()
-            .all(|(offset, byte)| *byte == byte_at(at + offset, seed));
-        assert!(is_right, "the data arrives unchanged, at {at}");
+        Pattern::new(seed as u64).check(at as u64, &buffer[..len]);
         at += len;
         far.write_all(&buffer[..len])?;
     }
@@ -289,7 +274,7 @@ fn busy_connections_of_a_killed_adapter_stay_correct_or_are_reset() {
         let mut process = start("adapter", folder);
         let adapter = attach(folder);
         let pairs: Vec<_> = (0..CONNECTIONS)
-            .map(|number| connect(&adapter, &listeners[number % listeners.len()]))
+            .map(|number| opened(&adapter, &listeners[number % listeners.len()]))
             .collect();
         let is_reset = |error: std::io::Error| {
             let kind = error.kind();
@@ -327,7 +312,7 @@ fn connections_continue_when_the_broker_is_killed() {
             let mut broker = start("broker", folder);
             let _process = start("adapter", folder);
             let adapter = attach(folder);
-            let (near, far) = connect(&adapter, &listeners[0]);
+            let (near, far) = opened(&adapter, &listeners[0]);
             until("the connection moves to the adapter", || {
                 exchange(&near, &far, 1);
                 moved(&adapter).0 == 1
@@ -337,7 +322,7 @@ fn connections_continue_when_the_broker_is_killed() {
                 exchange(&near, &far, number);
             }
             // New connections stay in the kernel.
-            let (other, far_other) = connect(&adapter, &listeners[0]);
+            let (other, far_other) = opened(&adapter, &listeners[0]);
             for number in 0..20 {
                 exchange(&other, &far_other, number);
             }
@@ -375,7 +360,7 @@ impl Served {
     /// Opens `count` more connections and waits until all connections are on the adapter.
     fn more(&mut self, listeners: &[TcpListener], count: usize) {
         for number in 0..count {
-            let pair = connect(&self.adapter, &listeners[number % listeners.len()]);
+            let pair = opened(&self.adapter, &listeners[number % listeners.len()]);
             self.pairs.push(pair);
         }
         until("all connections move to the adapter", || {

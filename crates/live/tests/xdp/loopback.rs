@@ -1,11 +1,12 @@
 //! Connections on the loopback interface move between kernel and adapter, at one end or at both.
 
 use crate::application::{with_application_at, with_application_by};
-use crate::moving::{echo, moves, sees_it_back, until_on_adapter};
+use crate::moving::{echo, moves, opened, sees_it_back, until_on_adapter};
 use crate::wire::{apart, run};
 use baton_live::adapter::AdapterServiceConfig;
 use baton_nic::{Config, Scheduler};
 use baton_sockets::{Adapter, TcpListener, TcpStream};
+use baton_testkit::Pattern;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
 use std::fs;
@@ -45,7 +46,7 @@ fn talks(near: &TcpStream) {
     for number in 0..MOVES {
         sees_it_back(near, number);
     }
-    let data: Vec<u8> = (0..LONG).map(|at| (at % 251) as u8).collect();
+    let data = Pattern::new(0).bytes(LONG);
     thread::scope(|scope| {
         scope.spawn(|| {
             (&mut &*near)
@@ -84,9 +85,7 @@ fn one_end_of_a_loopback_connection_moves() {
         for address in addresses() {
             let before = moves(adapter);
             let listener = std::net::TcpListener::bind((address, 0)).expect("a listener");
-            let peer = listener.local_addr().expect("an address");
-            let near = TcpStream::connect(adapter, peer).expect("a connection");
-            let (far, _) = listener.accept().expect("a connection");
+            let (near, far) = opened(adapter, &listener);
             thread::scope(|scope| {
                 scope.spawn(|| echo(&far));
                 talks(&near);

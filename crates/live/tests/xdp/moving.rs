@@ -1,7 +1,7 @@
 //! An application's sockets whose connections move between the kernel and an adapter, while both ends keep working.
 
 use crate::application::{attach_with, with_application, with_application_seen};
-use crate::peers::{connect, transfer};
+use crate::peers::{PATIENCE, connect, transfer};
 use crate::wire::{NEAR, on_veth, run};
 use baton_host::adapter::MoveNews;
 use baton_host::layer::Place;
@@ -13,6 +13,7 @@ use baton_sockets::{
     Adapter, AdapterAddress, Driver, DriverConfig, Events, Interest, Poll, TcpListener, TcpStream,
     Token,
 };
+use baton_testkit::Pattern;
 use baton_testkit::process::until;
 use baton_wire::Endpoint;
 use baton_wire::Time;
@@ -81,6 +82,18 @@ pub fn until_on_adapter(adapter: &Adapter, mut exchange: impl FnMut()) {
     }
 }
 
+/// Returns both ends of a connection that starts in the kernel.
+pub fn opened(
+    adapter: &Adapter,
+    listener: &std::net::TcpListener,
+) -> (TcpStream, std::net::TcpStream) {
+    let near = TcpStream::connect(adapter, listener.local_addr().expect("an address"));
+    let (far, _) = listener.accept().expect("a connection");
+    far.set_read_timeout(Some(PATIENCE))
+        .expect("a valid timeout");
+    (near.expect("a connection"), far)
+}
+
 /// Echoes received data until the peer's end.
 pub fn echo(mut far: &std::net::TcpStream) {
     let mut buffer = [0; 4096];
@@ -135,9 +148,7 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
 /// One thread writes while another one waits for the adapter.
 fn a_write_that_finds_the_answer_to_a_move_completes_the_move() {
     with_application(|adapter, listeners, _| {
-        let peer = listeners[0].local_addr().expect("it has one");
-        let near = TcpStream::connect(adapter, peer).expect("it is open");
-        let (far, _) = listeners[0].accept().expect("it comes");
+        let (near, far) = opened(adapter, &listeners[0]);
         near.set_read_timeout(Some(LONGEST_MOVE))
             .expect("an option");
         thread::scope(|scope| {
@@ -165,9 +176,7 @@ fn the_peer_never_sees_sequence_numbers_go_back() {
     with_application_seen(cable, |adapter, listeners, _, mut seen| {
         let began = Instant::now();
         for listener in listeners {
-            let peer = listener.local_addr().expect("it has one");
-            let near = TcpStream::connect(adapter, peer).expect("it is open");
-            let (far, _) = listener.accept().expect("it comes");
+            let (near, far) = opened(adapter, listener);
             thread::scope(|scope| {
                 scope.spawn(|| echo(&far));
                 for number in 0..MOVES {
@@ -236,9 +245,7 @@ fn the_port_of_a_connection_that_ended_on_the_adapter_is_not_reused() {
 fn nonblocking_writes_succeed_while_a_connection_moves() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
-            let peer = listener.local_addr().expect("it has one");
-            let mut near = TcpStream::connect(adapter, peer).expect("it is open");
-            let (far, _) = listener.accept().expect("it comes");
+            let (mut near, far) = opened(adapter, listener);
             thread::scope(|scope| {
                 scope.spawn(|| echo(&far));
                 near.set_nonblocking(true).expect("it can");
@@ -272,7 +279,7 @@ fn a_connection_returns_with_unread_data() {
             let stream = TcpStream::from_kernel(adapter, OwnedFd::from(copy)).expect("it is open");
             (&mut &stream).write_all(b"go").expect("it is open");
             far.read_exact(&mut [0; 2]).expect("it is open");
-            let data: Vec<u8> = (0..UNREAD).map(|at| (at % 251) as u8).collect();
+            let data = Pattern::new(0).bytes(UNREAD);
             far.write_all(&data).expect("it is open");
             until("data arrives", || stream.readiness().unread != 0);
             stream.begin_return();
@@ -344,9 +351,7 @@ impl Seen {
 fn a_stream_continues_when_the_mtu_shrinks() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
-            let peer = listener.local_addr().expect("it has one");
-            let mut near = TcpStream::connect(adapter, peer).expect("it is open");
-            let (mut far, _) = listener.accept().expect("it comes");
+            let (mut near, mut far) = opened(adapter, listener);
             let data = vec![7; 20_000];
             let mut arrived = vec![0; data.len()];
             for mtu in ["1500", "1300", "1500"] {
@@ -370,9 +375,7 @@ fn a_stream_continues_when_the_mtu_shrinks() {
 fn a_stream_whose_peer_has_closed_moves() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
-            let peer = listener.local_addr().expect("it has one");
-            let mut near = TcpStream::connect(adapter, peer).expect("it is open");
-            let (mut far, _) = listener.accept().expect("it comes");
+            let (mut near, mut far) = opened(adapter, listener);
             far.write_all(b"all there is").expect("it is open");
             far.shutdown(Shutdown::Write).expect("it is open");
             let mut all = Vec::new();
@@ -422,7 +425,7 @@ fn a_stream_that_is_shut_down_for_sending_moves() {
     with_application(|_, listeners, path| {
         let adapter = attach_with(path, DriverConfig::default(), WhenRead);
         // Nothing moves until the application knows the adapter's limit.
-        let data: Vec<u8> = (0..8 << 20).map(|at: usize| (at % 251) as u8).collect();
+        let data = Pattern::new(0).bytes(8 << 20);
         let mut there_before = 0;
         for (listener, size) in listeners
             .iter()
@@ -797,9 +800,7 @@ fn attaching_takes_less_than_a_timeout() {
 
 fn connections_are_reported_and_returned_on_request() {
     with_application(|adapter, listeners, path| {
-        let peer = listeners[0].local_addr().expect("it has one");
-        let mut near = TcpStream::connect(adapter, peer).expect("it is open");
-        let (mut far, _) = listeners[0].accept().expect("it comes");
+        let (mut near, mut far) = opened(adapter, &listeners[0]);
         let exchange = |near: &mut TcpStream, mut far: &std::net::TcpStream| {
             near.write_all(b"there").expect("it is open");
             far.read_exact(&mut [0; 5]).expect("it arrives");

@@ -2,11 +2,12 @@
 
 use crate::application::with_application_to;
 use crate::guest::on_tap;
-use crate::moving::moves;
-use crate::peers::{PATIENCE, with_far_end};
+use crate::moving::{moves, opened};
+use crate::peers::with_far_end;
 use crate::wire::{FAR, NEAR, on_veth, run};
 use baton_live::xdp::Mode;
-use baton_sockets::{Adapter, TcpStream};
+use baton_sockets::Adapter;
+use baton_testkit::Pattern;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Command;
@@ -55,20 +56,11 @@ impl End {
     }
 }
 
-/// Returns the bytes of a transfer; each value depends on its position.
-fn data(len: usize) -> Vec<u8> {
-    (0..len).map(|at| (at % 251) as u8).collect()
-}
-
 /// Sends and receives transfers of all sizes over a connection that moves at each write of the near end.
 fn exchange(adapter: &Adapter, listener: &TcpListener) {
-    let peer = listener.local_addr().expect("an address");
-    let mut near = TcpStream::connect(adapter, peer).expect("a connection");
-    let (mut far, _) = listener.accept().expect("a connection");
-    far.set_read_timeout(Some(PATIENCE))
-        .expect("a valid timeout");
+    let (mut near, mut far) = opened(adapter, listener);
     for bytes in SIZES {
-        let sent = data(bytes);
+        let sent = Pattern::new(0).bytes(bytes);
         let mut arrived = vec![0; bytes];
         thread::scope(|scope| {
             scope.spawn(|| near.write_all(&sent).expect("the connection is open"));

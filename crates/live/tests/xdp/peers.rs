@@ -2,6 +2,7 @@
 
 use crate::wire::{FAR, NEAR, leave_namespace, run};
 use baton_live::port::{Offload, Offloads, PacketConfig, PacketSocket};
+use baton_testkit::Pattern;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::channel;
@@ -89,7 +90,7 @@ pub fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
 
 /// Sends `bytes` bytes and checks that they arrive.
 pub fn transfer(mut from: &TcpStream, mut to: &TcpStream, bytes: usize) {
-    let data: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+    let data = Pattern::new(0).bytes(bytes);
     thread::scope(|scope| {
         scope.spawn(|| from.write_all(&data).expect("the connection is open"));
         let mut arrived = vec![0; bytes];

@@ -6,6 +6,7 @@ use baton_live::port::{AfXdp, AfXdpConfig};
 use baton_live::repair::{RepairError, flow_of, give_back, take};
 use baton_live::xdp::{Lookup, LookupConfig, SequenceReader};
 use baton_tcp::{Config, Essentials, Stack, State};
+use baton_testkit::Pattern;
 use baton_wire::Time;
 use bytes::Bytes;
 use rustix::io::Errno;
@@ -127,7 +128,7 @@ fn an_idle_connection_leaves_and_returns() {
 fn unread_data_moves_along() {
     with_bench(|bench, listener| {
         let (near, mut far) = connect(listener);
-        let sent: Vec<u8> = (0..50_000).map(|at| (at % 251) as u8).collect();
+        let sent = Pattern::new(0).bytes(50_000);
         far.write_all(&sent).expect("the send buffer has space");
         while near
             .peek(&mut vec![0; sent.len()])
@@ -174,7 +175,7 @@ fn data_in_flight_on_an_adapter_moves_along() {
         let state = bench.take(&near).into_portable(&Config::default());
         let mut stack = Stack::new(Config::default(), 1);
         let conn = stack.import(Time::ZERO, state).expect("a valid state");
-        let data: Vec<u8> = (0..100_000).map(|at| (at % 251) as u8).collect();
+        let data = Pattern::new(0).bytes(100_000);
         let written = stack.write(conn, Bytes::from(data.clone()));
         // The stack sends one segment, which is lost.
         stack.poll_transmit(Time::ZERO).expect("a segment");

@@ -433,6 +433,7 @@ pub fn receive_at_most(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use baton_testkit::Pattern;
     use std::thread;
 
     #[test]
@@ -441,7 +442,7 @@ mod tests {
         let lens = [0, 1, 4096, 3 << 20];
         let sender = thread::spawn(move || {
             for len in lens {
-                let body: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+                let body = Pattern::new(0).bytes(len);
                 send(&one, GIVE_BACK, &body, &[one.as_fd()]).expect("somebody reads");
                 send(&one, ATTACH, &body, &[one.as_fd(); MOST_FILES]).expect("somebody reads");
                 send(&one, DONE, &body, &[]).expect("somebody reads");
@@ -453,8 +454,7 @@ mod tests {
                 assert_eq!((message.kind, message.body.len()), (kind, len));
                 assert_eq!(message.files.len(), files);
                 assert_eq!(message.socket().is_some(), files > 0);
-                let right = (0..len).all(|at| message.body[at] == (at % 251) as u8);
-                assert!(right, "{len} bytes");
+                Pattern::new(0).check(0, &message.body);
             }
         }
         sender.join().expect("it sent all");
