@@ -14,7 +14,7 @@ fn main() {
     println!("cargo::rustc-env=BATON_COMMIT={commit}");
     println!("cargo::rustc-env=BATON_SOURCES={}", digest_of_sources());
     println!("cargo::rerun-if-changed=build.rs");
-    ship(&["experiments", "profiles"]);
+    ship(&["experiments", "profiles", "profiles/nics", "profiles/hosts"]);
     // HEAD changes with the branch, the log of HEAD with every commit. A path that does not exist would make every
     // build run this again.
     for name in ["HEAD", "logs/HEAD"] {
@@ -95,7 +95,11 @@ fn ship(folders: &[&str]) {
                 .is_some_and(|extension| extension == "toml")
         });
         files.sort();
-        let list = folder.to_uppercase();
+        let list = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_uppercase();
         writeln!(
             code,
             "/// All files of `{folder}/`.\npub const {list}: &[Shipped] = &["

@@ -34,7 +34,7 @@ pub use adapter::{
 pub use arrivals::ArrivalArgs;
 #[cfg(live)]
 pub use bench::SearchName;
-pub use bench::{BenchCommand, BenchNicArgs, IDEAL};
+pub use bench::{BenchCommand, BenchNicArgs};
 #[cfg(live)]
 pub use bench_live::{BenchReflectArgs, LiveBenchArgs, Mac, PortName};
 #[cfg(live)]

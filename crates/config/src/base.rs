@@ -6,7 +6,7 @@ use super::shorthand::{NotShorthand, Shorthand, WorkloadLetter};
 use super::source::{Diagnostic, Kind, Sources};
 use super::tree::{Entry, Node, Value};
 use super::variants::Variant;
-use super::{Request, machine, suggest, variants};
+use super::{Request, machine, parts, suggest, variants};
 use crate::failure::{Failure, reason};
 use std::fs;
 use std::path::Path;
@@ -75,11 +75,15 @@ pub fn load(
         }
         resolve_log(&mut document, folder);
     }
+    parts::expand_name(&mut document);
+    parts::resolve(&mut document, folder);
     let (profile_name, machine) = machine::load(sources, request, profile, &document, folder)?;
     let variants = variants
         .into_iter()
         .map(|mut variant| {
             resolve_log(&mut variant.layer, folder);
+            parts::expand_name(&mut variant.layer);
+            parts::resolve(&mut variant.layer, folder);
             variant
         })
         .collect();

@@ -7,6 +7,7 @@
 //! | to find | look in |
 //! |---|---|
 //! | the function that joins the layers | [`plan()`] |
+//! | machines, NICs and hosts by name or path | [`parts`] |
 //! | a layer: profile, file, shorthand, variants, flags | `machine.rs`, `base.rs`, `shorthand.rs`, `variants.rs`, `setting.rs` in `src/` |
 //! | experiments and profiles that ship with the program | [`shipped`] |
 //! | all keys, with their meanings, ranges and conditions | [`keys`] |
@@ -24,6 +25,7 @@ mod failure;
 mod figure;
 pub mod keys;
 mod machine;
+pub mod parts;
 mod report;
 mod runs;
 mod setting;
@@ -56,6 +58,7 @@ use de::{Mismatch, Wrong};
 use effects::Effects;
 use serde::Deserialize;
 use source::{Diagnostic, Kind, Origin, Sources};
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tree::{Node, Value};
@@ -352,17 +355,9 @@ fn complete(
 ) -> Result<Planned, Diagnostic> {
     let mut tree = base.machine.clone();
     tree.lay_over(own.clone());
-    let explain = |mismatch| explain(sources, &tree, &mismatch);
-    let wrong = keys::out_of_range(&tree).or_else(|| keys::of_another_kind(&tree));
-    wrong.map_or(Ok(()), |mismatch| Err(explain(mismatch)))?;
-    let experiment = Experiment::deserialize(&tree).map_err(explain)?;
-    experiment.validate().map_err(|invalid| {
-        let message = format!(
-            "{}: found {}; expected {}",
-            invalid.path, invalid.found, invalid.expected
-        );
-        sources.diagnose(blamed(sources, &tree, &invalid.path), message)
-    })?;
+    let mut with_parts = Cow::Borrowed(sources);
+    parts::complete(&mut with_parts, &mut tree)?;
+    let experiment = experiment_of(&with_parts, &tree)?;
     check_workload(sources, &tree, &experiment.workload)?;
     let mut short = match own.to_toml() {
         toml::Value::Table(table) => table,
@@ -386,6 +381,22 @@ fn complete(
         short,
         set: set.collect(),
     })
+}
+
+/// Makes an experiment of a tree that has all values.
+fn experiment_of(sources: &Sources, tree: &Node) -> Result<Experiment, Diagnostic> {
+    let explain = |mismatch| explain(sources, tree, &mismatch);
+    let wrong = keys::out_of_range(tree).or_else(|| keys::of_another_kind(tree));
+    wrong.map_or(Ok(()), |mismatch| Err(explain(mismatch)))?;
+    let experiment = Experiment::deserialize(tree).map_err(explain)?;
+    experiment.validate().map_err(|invalid| {
+        let message = format!(
+            "{}: found {}; expected {}",
+            invalid.path, invalid.found, invalid.expected
+        );
+        sources.diagnose(blamed(sources, tree, &invalid.path), message)
+    })?;
+    Ok(experiment)
 }
 
 /// Returns the origin of the value that makes the value at `path` impossible: this value or, if this value was set earlier, a later one in

@@ -1,33 +1,21 @@
 //! The machine of an experiment: the program's defaults, overridden by a profile.
 
-use super::shipped::{self, PROFILES};
+use super::parts::{self, MACHINES};
 use super::source::{Diagnostic, Kind, Origin, Sources};
 use super::tree::{Entry, Node};
 use super::{Request, suggest};
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use baton_sim::config::Experiment;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 const NOT_A_NAME: &str = "profile: expected the name or path of a profile in quotes";
-
-/// Returns the text of the shipped profile `name`.
-fn text(name: &str) -> Option<&'static str> {
-    shipped::find(PROFILES, name).map(|profile| profile.text)
-}
-
-/// Returns all names of shipped profiles, for messages.
-fn names() -> String {
-    let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
-    names.join(", ")
-}
 
 /// Returns the error for a document that names no profile.
 fn missing(sources: &Sources, document: &Node) -> Diagnostic {
     let message = format!(
         "`profile` is missing, the machine to run on; expected profile = \"NAME\" with one of {} (see `baton list profiles`), or the \
          path of a profile file",
-        names()
+        MACHINES.names()
     );
     // An unknown key may be a misspelt `profile`.
     let keys = document.table().into_iter().flatten();
@@ -86,7 +74,7 @@ pub fn load(
     for layer in load_layers(sources, (&name, &origin), folder)? {
         machine.lay_over(layer);
     }
-    if text(&name).is_none() {
+    if MACHINES.text(&name).is_none() {
         name = folder.join(name).display().to_string();
     }
     Ok((name, machine))
@@ -104,19 +92,20 @@ fn load_layers(
     let mut layers = Vec::new();
     let (mut name, mut origin, mut folder) = (name.to_owned(), origin.clone(), folder.to_owned());
     loop {
-        let mut layer = load_profile(sources, &name, &folder).map_err(|problem| match problem {
-            ProfileProblem::Content(diagnostic) => Failure::BadInput(diagnostic.to_string()),
-            ProfileProblem::Missing(message) => {
-                Failure::BadInput(sources.diagnose(&origin, message).to_string())
-            }
-        })?;
+        let loaded = MACHINES.load(sources, &name, &folder);
+        let mut layer = loaded
+            .map_err(|problem| Failure::BadInput(problem.at(sources, &origin).to_string()))?;
+        parts::expand_name(&mut layer);
+        if MACHINES.text(&name).is_none() {
+            parts::resolve(&mut layer, folder.join(&name).parent().unwrap_or(&folder));
+        }
         let below = layer.take("profile");
         layers.push(layer);
         let Some(below) = below else {
             layers.reverse();
             return Ok(layers);
         };
-        folder = match text(&name) {
+        folder = match MACHINES.text(&name) {
             Some(_) => PathBuf::new(),
             None => folder
                 .join(&name)
@@ -136,31 +125,4 @@ fn load_layers(
         }
         name = next.to_owned();
     }
-}
-
-enum ProfileProblem {
-    /// The profile cannot be read.
-    Missing(String),
-    /// The profile is not valid TOML.
-    Content(Diagnostic),
-}
-
-fn load_profile(sources: &mut Sources, name: &str, folder: &Path) -> Result<Node, ProfileProblem> {
-    if let Some(text) = text(name) {
-        let title = format!("profiles/{name}.toml (built in)");
-        return Node::parse(sources, Kind::Profile, &title, text).map_err(ProfileProblem::Content);
-    }
-    let path = folder.join(name);
-    let meant = suggest::name(name, PROFILES.iter().map(|profile| profile.name));
-    let text = fs::read_to_string(&path).map_err(|error| {
-        ProfileProblem::Missing(format!(
-            "there is no profile {name:?} ({}: {}){}; expected one of {} (see `baton list profiles`), or the path of a profile file",
-            path.display(),
-            reason(&error),
-            meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?")),
-            names()
-        ))
-    })?;
-    Node::parse(sources, Kind::Profile, &path.display().to_string(), &text)
-        .map_err(ProfileProblem::Content)
 }

@@ -1,5 +1,6 @@
 //! Single values that flags set.
 
+use super::parts;
 use super::source::Sources;
 use super::tree::Node;
 use std::str::FromStr;
@@ -55,10 +56,10 @@ impl Setting {
 
     /// Returns a tree with only this value.
     pub(super) fn to_node(&self, sources: &mut Sources) -> Node {
-        Node::at_path(
-            &self.path,
-            Node::parse_flag(sources, &self.flag, &self.value),
-        )
+        let value = Node::parse_flag(sources, &self.flag, &self.value);
+        let mut node = Node::at_path(&self.path, value);
+        parts::expand_name(&mut node);
+        node
     }
 }
 

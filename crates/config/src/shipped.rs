@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn shipped_files_describe_themselves() {
-        for shipped in EXPERIMENTS.iter().chain(PROFILES) {
+        for shipped in EXPERIMENTS.iter().chain(PROFILES).chain(NICS).chain(HOSTS) {
             let about = shipped.about();
             assert!(about.len() > 20, "{}: {about:?}", shipped.name);
         }

@@ -4,27 +4,11 @@ use baton_wire::{frame_len, line_len};
 use etherparse::PacketBuilder;
 use serde::{Deserialize, Serialize};
 
-/// Rate of an Ethernet link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinkRate {
-    /// Rate in each direction, in Mb/s.
-    pub mbps: u32,
-}
+pub use baton_sim::hardware::nic::LinkRate;
 
-impl LinkRate {
-    /// The rate of the report's links.
-    pub const GIGABIT: Self = Self { mbps: 1_000 };
-
-    /// Returns the bits per second in each direction.
-    pub const fn bits_per_second(self) -> u64 {
-        self.mbps as u64 * 1_000_000
-    }
-
-    /// Returns how many whole connections per millisecond fit the link.
-    pub const fn connections_per_ms(self) -> u64 {
-        Carried::Tcp(0).frames_per_second(self) / FRAMES_PER_CONNECTION / 1_000
-    }
+/// Returns how many whole connections per millisecond fit a link.
+pub const fn connections_per_ms(link: LinkRate) -> u64 {
+    Carried::Tcp(0).frames_per_second(link) / FRAMES_PER_CONNECTION / 1_000
 }
 
 /// Bytes of IPv4 and UDP headers.
@@ -81,13 +65,6 @@ impl Carried {
 
 /// Frames in one direction for each connection that is opened and closed: SYN, ACK, FIN and ACK.
 const FRAMES_PER_CONNECTION: u64 = 4;
-
-/// The rate of the report's links.
-impl Default for LinkRate {
-    fn default() -> Self {
-        Self::GIGABIT
-    }
-}
 
 /// Addresses of a frame's sender and receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,7 +136,7 @@ mod tests {
         );
         let ack = Carried::Tcp(0);
         assert_eq!((ack.frame_len(), ack.line_len()), (64, 84));
-        assert_eq!(LinkRate::GIGABIT.connections_per_ms(), 372);
+        assert_eq!(connections_per_ms(LinkRate::GIGABIT), 372);
         // Commonly quoted as 148.8 million packets per second.
         let fast = LinkRate { mbps: 100_000 };
         assert_eq!(small.frames_per_second(fast), 148_809_523);

@@ -8,7 +8,7 @@
 //! | the tests and their frames | [`Test`], [`frame`] |
 //! | what a test runs on: a simulated NIC or a real interface | [`Port`] |
 //! | simulated NICs, with their drivers, hosts, buses and switches | [`simulated`] |
-//! | constants of NICs and hosts | [`profile`]; the files are in `profiles/nics/` and `profiles/hosts/` at the root of the repository |
+//! | the NICs and hosts of the report | [`profile`]; the files are in `profiles/nics/` and `profiles/hosts/` at the root of the repository |
 //! | the search for the highest rate | [`measure`], [`search`] |
 //! | the benchmarks of RFC 2544, latency under load | [`rfc2544`], [`under_load`] |
 //! | a web server and a router on simulated NICs | [`applications`] |

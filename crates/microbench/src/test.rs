@@ -92,14 +92,14 @@ impl Test {
                 let line_bits = 8.0 * self.carried().line_len() as f64;
                 link.bits_per_second() as f64 / line_bits
             }
-            Unit::ConnectionsPerMs => link.connections_per_ms() as f64 * 1e3,
+            Unit::ConnectionsPerMs => crate::frame::connections_per_ms(link) as f64 * 1e3,
         }
     }
 
     /// Returns the highest result that a link allows, in [`unit`](Self::unit).
     pub fn limit(self, link: LinkRate) -> u64 {
         match self {
-            Self::Accept | Self::Initiate => link.connections_per_ms(),
+            Self::Accept | Self::Initiate => crate::frame::connections_per_ms(link),
             _ if self.is_three_way() => self.carried().payload_mbps_both_ways(link),
             _ => self.carried().payload_mbps(link),
         }

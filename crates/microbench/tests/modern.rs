@@ -1,14 +1,14 @@
 //! What the book says of NICs of today, so that it cannot go stale.
 
 use baton_microbench::measure::{Settings, measure};
-use baton_microbench::profile::{HostProfile, NicProfile};
+use baton_microbench::profile::{host, nic};
 use baton_microbench::simulated::{FLOWS, SimulatedPort};
 use baton_microbench::{Port, Test};
 
 /// Frames of 64 bytes that so many processors receive of so many flows without loss, millions a second.
 fn received(name: &str, cores: u8, flows: u16) -> f64 {
-    let nic = NicProfile::shipped(name).expect("a NIC");
-    let mut host = HostProfile::shipped(&nic.host).expect("its host");
+    let nic = nic(name);
+    let mut host = host(&nic.host);
     host.cores = cores;
     let mut port = SimulatedPort {
         flows,

@@ -1,11 +1,12 @@
 //! Arguments of `baton bench`.
 
-use super::ThreadsArg;
-use baton_microbench::profile::{HostProfile, NicProfile};
+use super::{ThreadsArg, complete};
+use crate::config::Setting;
 use baton_microbench::simulated::FLOWS;
 use baton_microbench::{Test, measure::Algorithm};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 use std::path::PathBuf;
 
 /// `baton bench`.
@@ -26,6 +27,7 @@ Examples with simulated NICs:
   baton bench nic nic-3com
   baton bench nic nic-ace --partner nic-intel-server --test tcp-send --test udp-three-way-18
   baton bench nic nic-e810 --cores 4 --flows 16 --test udp-receive-18 --latency
+  baton bench nic nic-e810 --set nic.hardware.descriptors.receive=64 --test udp-receive-18
   baton bench nic my-nic.toml --search bisection --rfc2544 --json my-nic.json
 
 A simulated NIC is a profile that ships with the program, `ideal` (limited only by the wire), or a file like those in profiles/nics. \
@@ -52,6 +54,10 @@ pub struct BenchNicArgs {
     /// The hosts: a name, or a file like those in profiles/hosts [default: the hosts that the NIC's profile names]
     #[arg(long, value_name = "HOST", value_hint = ValueHint::FilePath)]
     pub host: Option<String>,
+    /// Set one value of the NIC under test or of the hosts, as in --set nic.hardware.dma.frames=8 or --set host.clock_mhz=3000; may be
+    /// given again; `baton keys nic.hardware` and `baton keys host` list them. A partner that is not named has the same values
+    #[arg(long, value_name = "KEY=VALUE", add = ArgValueCompleter::new(complete::settings))]
+    pub set: Vec<Setting>,
     /// Use at most this many processors of each host, each with a pair of the NIC's queues [default: all]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..))]
     pub cores: Option<u8>,
@@ -107,18 +113,4 @@ impl BenchNicArgs {
             |test: &Test| self.test.is_empty() || self.test.iter().any(|name| name == test.name());
         Test::ALL.into_iter().filter(is_asked).collect()
     }
-
-    /// Returns the names of the NICs that ship with the program, separated by commas.
-    pub fn nics() -> String {
-        let names: Vec<&str> = NicProfile::names().chain([IDEAL]).collect();
-        names.join(", ")
-    }
-
-    /// Returns the names of the hosts that ship with the program, separated by commas.
-    pub fn hosts() -> String {
-        HostProfile::names().collect::<Vec<_>>().join(", ")
-    }
 }
-
-/// The NIC that only the wire limits.
-pub const IDEAL: &str = "ideal";

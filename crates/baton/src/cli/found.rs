@@ -26,6 +26,10 @@ pub enum Group {
     Experiments,
     /// Machines: `profile = "NAME"` of an experiment, and `--profile`
     Profiles,
+    /// NICs: `nic.hardware` of an experiment, and the NIC of `baton bench nic`
+    Nics,
+    /// Hosts: `--host` of `baton bench nic`
+    Hosts,
     /// Generated logs, `workload.preset`
     Presets,
     /// Values of keys that are names: policies, algorithms, kinds

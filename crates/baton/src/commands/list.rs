@@ -3,7 +3,7 @@
 use crate::cli::{Group, ListArgs};
 use crate::commands::reproduce;
 use crate::config::keys::{self, Allowed, Key, Named};
-use crate::config::shipped::{EXPERIMENTS, PROFILES, Shipped};
+use crate::config::shipped::{EXPERIMENTS, HOSTS, NICS, PROFILES, Shipped};
 use crate::failure::Failure;
 use crate::output::{print, print_text, to_json};
 use baton_report::{width, wrapped};
@@ -45,6 +45,8 @@ pub fn entries(group: Group) -> Vec<Entry> {
     match group {
         Group::Experiments => shipped(EXPERIMENTS),
         Group::Profiles => shipped(PROFILES),
+        Group::Nics => shipped(NICS),
+        Group::Hosts => shipped(HOSTS),
         Group::Presets => presets(),
         Group::Policies => policies(),
         Group::Formats => Format::ALL
@@ -171,7 +173,7 @@ mod tests {
     fn every_entry_has_a_unique_name_and_a_description() {
         for group in Group::value_variants() {
             let entries = entries(*group);
-            assert!(entries.len() >= 6, "{group:?}");
+            assert!(entries.len() >= 3, "{group:?}");
             for entry in &entries {
                 assert!(!entry.about.is_empty(), "{group:?}: {}", entry.name);
                 let same = |other: &&Entry| other.name == entry.name && other.keys == entry.keys;

@@ -196,7 +196,16 @@ fn impossible_measurements_are_refused() {
     bench.write("wrong.toml", &wrong);
     bench
         .baton("bench nic wrong.toml --json out.json")
-        .refused(&["wrong.toml", "processor.engines = 5", "1 or 2"]);
+        .refused(&[
+            "wrong.toml:25:11: nic.hardware.processor.engines: found 5",
+            "from 1 to 2",
+        ]);
+    bench
+        .baton("bench nic nic-3com --set nic.hardware.dma.frames=0")
+        .refused(&["--set nic.hardware.dma.frames=0: ", "found 0; expected"]);
+    bench
+        .baton("bench nic nic-3com --set nic.hardware.dma.frame=2")
+        .refused(&["unknown key", "did you mean `frames`?"]);
     bench
         .baton("reproduce nic-microbench --log x.log")
         .refused(&["--log", "nic-microbench"]);

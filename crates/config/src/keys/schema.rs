@@ -73,6 +73,9 @@ impl Reader {
         let mut place = place.clone();
         place.meaning = place.meaning.or_else(|| meaning(schema));
         place.optional |= is_type(schema, "null");
+        if schema.get("x-differs-from").is_some() {
+            return self.add(schema, &place, Allowed::Table);
+        }
         if let Some(variants) = schema.get("oneOf").and_then(Value::as_array) {
             return self.read_variants(schema, variants, &place);
         }
@@ -86,12 +89,8 @@ impl Reader {
                 .for_each(|variant| self.read(variant, &place));
         }
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-            let differs = schema.get("x-differs-from").is_some();
-            if place.optional || differs {
+            if place.optional {
                 self.add(schema, &place, Allowed::Table);
-            }
-            if differs {
-                return;
             }
             for (name, property) in properties {
                 self.read(property, &place.key(name, schema));

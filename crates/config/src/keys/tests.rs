@@ -7,7 +7,7 @@ use baton_sim::config::{Experiment, Invalid};
 use serde::Deserialize;
 
 /// The minimum content of a table for each value of its tag.
-const TABLES: [(&str, &str, &str); 34] = [
+const TABLES: [(&str, &str, &str); 35] = [
     ("application.kind", "web", ""),
     (
         "application.kind",
@@ -69,6 +69,7 @@ const TABLES: [(&str, &str, &str); 34] = [
     ),
     ("workload.kind", "remote-files", ""),
     // Tables that are absent by default.
+    ("nic.hardware", "", "queues = 1"),
     ("tcp.keepalive", "", "probes = 9"),
     ("clients.tcp.keepalive", "", "probes = 9"),
     (

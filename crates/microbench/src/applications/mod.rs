@@ -15,19 +15,19 @@ mod tests;
 
 use crate::frame::LinkRate;
 use crate::port::{Resource, Use};
-use crate::profile::{HostProfile, NicProfile};
+use baton_sim::config::{HostConfig, NicHardware};
 
 /// Machines of the report (section 2.3) with a NIC under test in the server or router.
 #[derive(Clone, Debug)]
 pub struct Machines<'a> {
     /// The NIC under test.
-    pub nic: &'a NicProfile,
+    pub nic: &'a NicHardware,
     /// The host of the server or router.
-    pub host: &'a HostProfile,
+    pub host: &'a HostConfig,
     /// The NIC of the clients.
-    pub client_nic: &'a NicProfile,
+    pub client_nic: &'a NicHardware,
     /// The host of the clients.
-    pub client_host: &'a HostProfile,
+    pub client_host: &'a HostConfig,
 }
 
 impl Machines<'_> {

@@ -2,8 +2,7 @@ use super::*;
 use crate::frame::LinkRate;
 use crate::measure::TrialLength;
 use crate::port::{Place, Resource};
-use crate::profile::ApplicationCosts;
-use crate::simulated::{SimulationError, route, serve};
+use crate::simulated::{route, serve};
 use baton_wire::Span;
 use baton_workload::packets::{LeftOut, PacketTrace, StandIn, TracePacket};
 use baton_workload::{Replay, SessionRule};
@@ -11,24 +10,24 @@ use baton_workload::{Replay, SessionRule};
 const WARM_UP: Span = Span::from_ms(5);
 const DURATION: Span = Span::from_ms(20);
 
-fn host(name: &str) -> HostProfile {
-    HostProfile::shipped(name).expect("a host")
+fn host(name: &str) -> HostConfig {
+    crate::profile::host(name)
 }
 
-fn nic(name: &str) -> NicProfile {
-    NicProfile::shipped(name).expect("a NIC")
+fn nic(name: &str) -> NicHardware {
+    crate::profile::nic(name)
 }
 
 /// Returns a host on which applications cost nothing.
-fn fast_host() -> HostProfile {
+fn fast_host() -> HostConfig {
     let mut fast = host("athlon-2600");
-    fast.processor.clock_mhz = 100_000;
-    fast.processor.instructions_per_cycle = 16;
+    fast.clock_mhz = 100_000;
+    fast.instructions_per_cycle = 16;
     fast
 }
 
 /// Returns machines that all have the same NIC and host.
-fn alike<'a>(nic: &'a NicProfile, host: &'a HostProfile) -> Machines<'a> {
+fn alike<'a>(nic: &'a NicHardware, host: &'a HostConfig) -> Machines<'a> {
     Machines {
         nic,
         host,
@@ -55,7 +54,7 @@ fn packets(len: u16, ttl: u8) -> RouterTraffic {
 
 #[test]
 fn an_ideal_nic_forwards_at_line_rate() {
-    let (nic, host) = (NicProfile::ideal(), fast_host());
+    let (nic, host) = (NicHardware::default(), fast_host());
     for len in [46, 1_500] {
         let traffic = packets(len, 64);
         // Slightly below line rate, to allow for the granularity of a client's clock and of the wire.
@@ -72,8 +71,8 @@ fn an_ideal_nic_forwards_at_line_rate() {
 
 #[test]
 fn the_host_is_the_bottleneck_of_an_ideal_nic() {
-    let (nic, fast, mut slow) = (NicProfile::ideal(), fast_host(), host("athlon-2600"));
-    slow.applications.as_mut().expect("it says").route = 10_000;
+    let (nic, fast, mut slow) = (NicHardware::default(), fast_host(), host("athlon-2600"));
+    slow.driver.route = 10_000;
     let machines = Machines {
         host: &slow,
         ..alike(&nic, &fast)
@@ -151,7 +150,7 @@ fn polling_drivers_have_no_interrupts() {
 
 #[test]
 fn packets_that_are_not_forwarded_do_not_count_as_lost() {
-    let (nic, host) = (NicProfile::ideal(), fast_host());
+    let (nic, host) = (NicHardware::default(), fast_host());
     let traffic = packets(100, 1);
     let machines = alike(&nic, &host);
     let trial = route(
@@ -204,7 +203,7 @@ fn few(users: u32) -> WebSettings {
 
 #[test]
 fn a_web_server_on_an_ideal_nic_fills_the_wire() {
-    let (nic, host, log) = (NicProfile::ideal(), fast_host(), log());
+    let (nic, host, log) = (NicHardware::default(), fast_host(), log());
     let trial = serve(&alike(&nic, &host), &log, &few(24), 24).expect("it works");
     assert!(full(&trial.uses).contains(&Resource::Wire), "{trial:?}");
     assert!((850.0..949.0).contains(&trial.mbps()), "{}", trial.mbps());
@@ -215,10 +214,10 @@ fn a_web_server_on_an_ideal_nic_fills_the_wire() {
 
 #[test]
 fn work_of_kernel_and_application_costs_the_server_time() {
-    let (nic, client, log) = (NicProfile::ideal(), fast_host(), log());
+    let (nic, client, log) = (NicHardware::default(), fast_host(), log());
     let rate = |scale: u32| {
         let mut server = host("athlon-2600");
-        let ApplicationCosts { scale: of, .. } = server.applications.as_mut().expect("it says");
+        let of = &mut server.scale;
         (of.network_stack, of.application) = (scale, scale);
         let machines = Machines {
             host: &server,
@@ -235,10 +234,10 @@ fn work_of_kernel_and_application_costs_the_server_time() {
 #[test]
 fn lost_frames_do_not_stop_the_clients() {
     let (client, log) = (fast_host(), log());
-    let mut lossy = NicProfile::ideal();
+    let mut lossy = NicHardware::default();
     lossy.memory.receive_bytes = 2_048;
     lossy.processor.receive_ns = 20_000;
-    let ideal = NicProfile::ideal();
+    let ideal = NicHardware::default();
     let machines = Machines {
         nic: &lossy,
         ..alike(&ideal, &client)
@@ -246,24 +245,4 @@ fn lost_frames_do_not_stop_the_clients() {
     let trial = serve(&machines, &log, &few(64), 64).expect("it works");
     assert!(trial.lost_frames > 0, "{trial:?}");
     assert!(trial.responses > 1_900, "{trial:?}");
-}
-
-#[test]
-fn a_host_without_costs_is_refused() {
-    let (nic, host, log) = (NicProfile::ideal(), host("athlon-2000"), log());
-    let machines = alike(&nic, &host);
-    let expected = SimulationError::NoCosts(host.name.clone());
-    let routed = route(
-        &machines,
-        Drivers::Interrupt,
-        &packets(46, 64),
-        1e3,
-        [WARM_UP, DURATION],
-    );
-    assert_eq!(routed.expect_err("nobody knows"), expected);
-    assert_eq!(
-        serve(&machines, &log, &few(1), 1).expect_err("nobody knows"),
-        expected
-    );
-    assert!(expected.to_string().contains("applications"));
 }

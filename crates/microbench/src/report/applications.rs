@@ -4,8 +4,9 @@ use crate::applications::{
     Drivers, Machines, RouterMeasurement, RouterSettings, RouterTraffic, WebMeasurement,
     WebSettings, measure_router, measure_web,
 };
-use crate::profile::{HostProfile, NicProfile};
+use crate::profile;
 use crate::simulated::SimulationError;
+use baton_sim::config::{HostConfig, NicHardware};
 use baton_workload::Replay;
 use std::collections::BTreeMap;
 
@@ -25,13 +26,13 @@ pub struct WebLoad {
 #[derive(Clone, Debug)]
 pub struct ApplicationLaboratory {
     /// The NICs that are compared.
-    pub nics: Vec<NicProfile>,
+    pub nics: Vec<NicHardware>,
     /// The host of servers and routers.
-    pub host: HostProfile,
+    pub host: HostConfig,
     /// The NIC of all clients.
-    pub client_nic: NicProfile,
+    pub client_nic: NicHardware,
     /// The host of all clients.
-    pub client_host: HostProfile,
+    pub client_host: HostConfig,
     /// Logs that web servers answer.
     pub logs: Vec<WebLoad>,
     /// Traces that routers forward.
@@ -88,13 +89,11 @@ impl ApplicationLaboratory {
     /// # Panics
     /// Never: the profiles ship with the program.
     pub fn of_report(logs: Vec<WebLoad>, traces: Vec<RouterTraffic>) -> Self {
-        let host = |name| HostProfile::shipped(name).expect("the profile ships with the program");
-        let of_clients = NicProfile::shipped("nic-intel-desktop");
         Self {
-            nics: NicProfile::of_report(),
-            host: host("athlon-2600"),
-            client_nic: of_clients.expect("the profile ships with the program"),
-            client_host: host("athlon-2000"),
+            nics: profile::nics_of_report(),
+            host: profile::host("athlon-2600"),
+            client_nic: profile::nic("nic-intel-desktop"),
+            client_host: profile::host("athlon-2000"),
             logs,
             traces,
             web: WebSettings::default(),

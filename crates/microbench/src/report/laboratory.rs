@@ -1,9 +1,9 @@
 //! The NICs that are compared, and the results of their tests.
 
 use crate::measure::{Measurement, Settings, measure};
-use crate::profile::{HostProfile, NicProfile};
 use crate::simulated::{SimulatedPort, SimulationError};
 use crate::test::Test;
+use baton_sim::config::{HostConfig, NicHardware};
 use std::collections::BTreeMap;
 
 /// The NIC under test and its partners, as indices into the list of compared NICs.
@@ -65,9 +65,9 @@ impl Point {
 #[derive(Clone, Debug)]
 pub struct Laboratory {
     /// The NICs that are compared.
-    pub nics: Vec<NicProfile>,
+    pub nics: Vec<NicHardware>,
     /// The host of every machine.
-    pub host: HostProfile,
+    pub host: HostConfig,
     /// Parameters of the search for rates.
     pub settings: Settings,
 }
@@ -78,10 +78,9 @@ impl Laboratory {
     /// # Panics
     /// Never: the profiles ship with the program.
     pub fn of_report() -> Self {
-        let host = HostProfile::shipped("athlon-2000");
         Self {
-            nics: NicProfile::of_report(),
-            host: host.expect("the profile ships with the program"),
+            nics: crate::profile::nics_of_report(),
+            host: crate::profile::host("athlon-2000"),
             settings: Settings::simulated(),
         }
     }

@@ -1,6 +1,6 @@
 //! Interrupt coalescing: when a NIC interrupts.
 
-use crate::profile::CoalescingRule;
+use baton_sim::hardware::nic::CoalescingRule;
 use baton_wire::{Span, Time};
 
 /// Frames of one direction that the NIC has not reported to the host.

@@ -6,7 +6,7 @@ use super::frame::Frame;
 use super::nic::Nic;
 use crate::frame::LinkRate;
 use crate::port::Losses;
-use crate::profile::{DriverRule, NicProfile};
+use baton_sim::hardware::nic::{DriverRule, NicHardware};
 use baton_sim::hardware::{Wire, WireConfig};
 use baton_wire::line_len;
 
@@ -70,7 +70,7 @@ pub(super) struct Interface {
 impl Interface {
     pub(super) fn new(
         id: NicId,
-        profile: &NicProfile,
+        profile: &NicHardware,
         link: LinkRate,
         queues: u8,
         polls: bool,

@@ -24,9 +24,9 @@ use crate::frame::LinkRate;
 use crate::port::{
     Load, Losses, Machine as Role, Place, Port, Request, Resource, Stream, Trial, Use,
 };
-use crate::profile::{HostProfile, NicProfile};
 use application::{Application, LatencySum, PARTNER, RECEIVER, Senders, UNDER_TEST, of_test};
 use baton_bus::interconnect::InterconnectError;
+use baton_sim::config::{HostConfig, NicHardware};
 use baton_sim::hardware::ConfigError;
 use baton_wire::{Span, Time};
 use event::NicId;
@@ -56,22 +56,19 @@ pub enum SimulationError {
     /// Processor, memory or wire cannot be simulated.
     #[error(transparent)]
     Hardware(#[from] ConfigError),
-    /// The host's profile does not give the costs of applications.
-    #[error("host {0}: has no table `applications`; expected one with the costs of applications")]
-    NoCosts(String),
 }
 
 /// A simulated NIC under test, and its partners.
 #[derive(Clone, Debug)]
 pub struct SimulatedPort<'a> {
     /// The NIC under test.
-    pub under_test: &'a NicProfile,
+    pub under_test: &'a NicHardware,
     /// NIC of the machine that sends to the NIC under test, or of the only other machine.
-    pub partner: &'a NicProfile,
+    pub partner: &'a NicHardware,
     /// NIC of the machine that the NIC under test sends to, in tests with two partners.
-    pub receiver: &'a NicProfile,
+    pub receiver: &'a NicHardware,
     /// The host of every machine.
-    pub host: &'a HostProfile,
+    pub host: &'a HostConfig,
     /// Number of flows of datagrams per sender, which receive-side scaling spreads.
     pub flows: u16,
 }
@@ -81,15 +78,15 @@ pub const FLOWS: u16 = 1_024;
 
 impl<'a> SimulatedPort<'a> {
     /// Creates a port on which all NICs are of the same kind.
-    pub fn alike(nic: &'a NicProfile, host: &'a HostProfile) -> Self {
+    pub fn alike(nic: &'a NicHardware, host: &'a HostConfig) -> Self {
         Self::with_partner(nic, nic, host)
     }
 
     /// Creates a port on which all partners have the same NIC.
     pub fn with_partner(
-        under_test: &'a NicProfile,
-        partner: &'a NicProfile,
-        host: &'a HostProfile,
+        under_test: &'a NicHardware,
+        partner: &'a NicHardware,
+        host: &'a HostConfig,
     ) -> Self {
         Self {
             under_test,
@@ -101,7 +98,7 @@ impl<'a> SimulatedPort<'a> {
     }
 
     /// Returns the number of processors that a machine with this NIC uses, each with a queue of its own.
-    fn cores(&self, nic: &NicProfile) -> u8 {
+    fn cores(&self, nic: &NicHardware) -> u8 {
         self.host.cores.min(nic.queues)
     }
 
@@ -110,7 +107,7 @@ impl<'a> SimulatedPort<'a> {
         let is_three_way = request.test.is_three_way();
         let all = [self.under_test, self.partner, self.receiver];
         let nics = if is_three_way { &all[..] } else { &all[..2] };
-        let machine = |(machine, nic): (u8, &&'a NicProfile)| {
+        let machine = |(machine, nic): (u8, &&'a NicHardware)| {
             let share = (machine, self.cores(nic));
             let senders = Senders {
                 flows: self.flows,

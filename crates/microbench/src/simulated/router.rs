@@ -68,8 +68,6 @@ fn world(
     traffic: &RouterTraffic,
     rate: f64,
 ) -> Result<World, SimulationError> {
-    let costs = machines.host.applications.as_ref();
-    let costs = costs.ok_or_else(|| SimulationError::NoCosts(machines.host.name.clone()))?;
     let mut router = Router::new(traffic.interfaces()).expect("the router's addresses are valid");
     for (interface, mut greeting) in traffic.greetings().into_iter().enumerate() {
         router.handle_frame(Time::ZERO, interface, &mut greeting);
@@ -86,7 +84,7 @@ fn world(
         },
         applications: vec![Application::Router(Box::new(IpRouter::new(
             router,
-            costs.route,
+            machines.host.driver.route,
             routes,
         )))],
     }];
@@ -164,7 +162,7 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{HostProfile, NicProfile};
+    use baton_sim::config::NicHardware;
     use baton_workload::packets::StandIn;
     use smoltcp::phy::ChecksumCapabilities;
     use smoltcp::wire::{EthernetFrame, Icmpv4Message, Icmpv4Packet, Ipv4Packet, Ipv4Repr};
@@ -172,8 +170,7 @@ mod tests {
 
     /// Forwards traffic for a while, and returns the world and the frames that each client received.
     fn forward(traffic: &RouterTraffic, rate: f64) -> (World, [Vec<Vec<u8>>; 2]) {
-        let (nic, host) = (NicProfile::ideal(), HostProfile::shipped("athlon-2600"));
-        let host = host.expect("a host");
+        let (nic, host) = (NicHardware::default(), crate::profile::host("athlon-2600"));
         let machines = Machines {
             nic: &nic,
             host: &host,

@@ -27,9 +27,6 @@ pub fn serve(
     settings: &WebSettings,
     users: u32,
 ) -> Result<WebTrial, SimulationError> {
-    if machines.host.applications.is_none() {
-        return Err(SimulationError::NoCosts(machines.host.name.clone()));
-    }
     let mut world = world(machines, log, settings.machines, users)?;
     let start = run_until(&mut world, Time::ZERO, settings.warm_up);
     for machine in &mut world.machines {

@@ -12,9 +12,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostConfig {
-    /// Processor clock, MHz; one instruction a cycle unless memory stalls it.
+    /// What results of `baton bench` call it.
+    pub name: String,
+    /// Processors, all alike, each with a queue of its own of a NIC that has several. `baton run` uses one.
+    #[schemars(range(min = 1))]
+    pub cores: u8,
+    /// Clock of a processor, MHz.
     #[schemars(range(min = 1, max = ProcessorConfig::MOST_MHZ))]
     pub clock_mhz: u32,
+    /// Instructions of a cycle in which memory does not stall the processor.
+    #[schemars(range(min = 1, max = ProcessorConfig::MOST_INSTRUCTIONS))]
+    pub instructions_per_cycle: u32,
     /// Level-1 data cache.
     pub l1: CacheConfig,
     /// Level-2 cache.
@@ -36,6 +44,54 @@ pub struct HostConfig {
     pub scale: HostScale,
     /// Instructions of each operation.
     pub instructions: HostInstructions,
+    /// Instructions of drivers, tests and the router of `baton bench` and `baton reproduce nic-applications`, which are not scaled.
+    pub driver: DriverConfig,
+}
+
+/// Instruction counts without waiting for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("x-unit" = "instructions"))]
+pub struct DriverConfig {
+    /// The driver accepts a frame and puts it into its ring, including the doorbell.
+    pub send: u32,
+    /// The driver refuses a frame.
+    pub refuse: u32,
+    /// The driver takes a frame out of its ring and gives the descriptor a new buffer.
+    pub receive: u32,
+    /// The driver reclaims the descriptor of a frame that was sent.
+    pub reclaim: u32,
+    /// Entering the driver by an interrupt, and returning.
+    pub interrupt: u32,
+    /// A polling driver checks whether its NIC has work.
+    pub poll: u32,
+    /// The test's TCP handles a segment.
+    pub segment: u32,
+    /// Computing a checksum that the NIC does not handle, for each 64 bytes of data. Also in a run.
+    pub checksum_64_bytes: u32,
+    /// Descriptors that the driver gives back to the NIC with one register access.
+    #[schemars(range(min = 1), extend("x-unit" = "descriptors"))]
+    pub refill_batch: u32,
+    /// Routing a packet from one driver to another.
+    pub route: u32,
+}
+
+/// Profile `athlon-2600`.
+impl Default for DriverConfig {
+    fn default() -> Self {
+        Self {
+            send: 500,
+            refuse: 150,
+            receive: 700,
+            reclaim: 60,
+            interrupt: 1500,
+            poll: 60,
+            segment: 300,
+            checksum_64_bytes: 24,
+            refill_batch: 16,
+            route: 520,
+        }
+    }
 }
 
 /// Multipliers of instruction counts by group, per cent.
@@ -194,8 +250,12 @@ host_instructions! {
 impl Default for HostConfig {
     fn default() -> Self {
         let memory = MemoryConfig::default();
+        let processor = ProcessorConfig::default();
         Self {
-            clock_mhz: ProcessorConfig::default().clock_mhz,
+            name: String::new(),
+            cores: 1,
+            clock_mhz: processor.clock_mhz,
+            instructions_per_cycle: processor.instructions_per_cycle,
             l1: memory.l1,
             l2: memory.l2,
             dram: memory.dram,
@@ -206,21 +266,22 @@ impl Default for HostConfig {
             kernel: baton_kernel::Config::default(),
             scale: HostScale::default(),
             instructions: HostInstructions::default(),
+            driver: DriverConfig::default(),
         }
     }
 }
 
 impl HostConfig {
-    /// The processor; one instruction a cycle unless memory stalls it.
-    pub(crate) fn processor(&self) -> ProcessorConfig {
+    /// Returns the configuration of a processor.
+    pub fn processor(&self) -> ProcessorConfig {
         ProcessorConfig {
             clock_mhz: self.clock_mhz,
-            instructions_per_cycle: 1,
+            instructions_per_cycle: self.instructions_per_cycle,
         }
     }
 
-    /// The memory behind it.
-    pub(crate) fn memory(&self) -> MemoryConfig {
+    /// Returns the configuration of caches and main memory.
+    pub fn memory(&self) -> MemoryConfig {
         MemoryConfig {
             l1: self.l1.clone(),
             l2: self.l2.clone(),
@@ -233,6 +294,8 @@ impl HostConfig {
 
     pub(super) fn validate(&self) -> Result<(), Invalid> {
         positive("host.wait_events", u64::from(self.wait_events))?;
+        positive("host.cores", self.cores.into())?;
+        positive("host.driver.refill_batch", self.driver.refill_batch.into())?;
         self.processor().validate().map_err(|e| e.within("host"))?;
         self.memory().validate().map_err(|e| e.within("host"))?;
         self.kernel.validate().map_err(|error| {

@@ -10,8 +10,9 @@ mod offload;
 mod run;
 mod workload;
 
+pub use crate::hardware::nic::NicHardware;
 pub use application::{ApplicationConfig, LiveConfig, PagesConfig};
-pub use host::{HostConfig, HostInstructions, HostScale};
+pub use host::{DriverConfig, HostConfig, HostInstructions, HostScale};
 pub use nic::{DmaConfig, LookupConfig, NicConfig, NicInstructions, NicScale};
 pub use nics::{NicKind, NicsConfig};
 pub use offload::{

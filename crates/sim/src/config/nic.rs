@@ -2,6 +2,7 @@
 
 use super::{Invalid, one_to, positive};
 use crate::hardware::NicProcessorConfig;
+use crate::hardware::nic::NicHardware;
 use baton_nic::{LoadMeasure, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,10 @@ pub struct NicConfig {
     pub instructions: NicInstructions,
     /// The hash table in which the firmware looks up the connection of a received packet.
     pub lookup: LookupConfig,
+    /// Link, rings, packet memory, engines and interrupts below the firmware: a table, or the name of a NIC that `baton list nics` shows.
+    /// Absent: they take no time and have no limits of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<Box<NicHardware>>,
 }
 
 /// A hash table whose chains the firmware searches, in addition to what every lookup takes.
@@ -192,6 +197,7 @@ impl Default for NicConfig {
             scale: NicScale::default(),
             instructions: NicInstructions::default(),
             lookup: LookupConfig::default(),
+            hardware: None,
         }
     }
 }
@@ -221,6 +227,9 @@ impl NicConfig {
     pub(super) fn validate(&self) -> Result<(), Invalid> {
         self.processor().validate().map_err(|e| e.within("nic"))?;
         self.dma.validate()?;
+        if let Some(hardware) = &self.hardware {
+            hardware.validate().map_err(|e| e.within("nic.hardware"))?;
+        }
         let burst = u64::from(self.firmware.transmit_burst_segments);
         positive("nic.firmware.transmit_burst_segments", burst)?;
         let firmware = &self.firmware;

@@ -131,7 +131,15 @@ impl Experiment {
     fn of_kind(&self, number: usize, kind: &NicKind) -> Result<Self, Invalid> {
         let path = format!("nics.{number}");
         let mut of_kind = self.clone();
-        of_kind.nic = differing(&self.nic, &kind.nic, &path)?;
+        let mut own = kind.nic.clone();
+        if let Some(hardware) = own.remove("hardware") {
+            let read = hardware.try_into().map_err(|error: toml::de::Error| {
+                let path = format!("{path}.hardware");
+                Invalid::new(&path, error.message(), "the hardware of a NIC")
+            });
+            of_kind.nic.hardware = Some(read?);
+        }
+        of_kind.nic = differing(&of_kind.nic, &own, &path)?;
         let path = format!("{path}.adapter");
         of_kind.offload.adapter = differing(&self.offload.adapter, &kind.adapter, &path)?;
         Ok(of_kind)

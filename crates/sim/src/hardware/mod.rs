@@ -17,6 +17,7 @@ mod config_error;
 mod disk;
 mod dram;
 mod memory;
+pub mod nic;
 mod pace;
 mod processor;
 mod tlb;

@@ -29,6 +29,8 @@ impl Default for ProcessorConfig {
 impl ProcessorConfig {
     /// Fastest clock, MHz.
     pub const MOST_MHZ: u32 = 100_000;
+    /// Most instructions per cycle.
+    pub const MOST_INSTRUCTIONS: u32 = 16;
 
     /// Checks that such a processor is possible.
     ///
@@ -40,7 +42,7 @@ impl ProcessorConfig {
             "instructions_per_cycle",
             self.instructions_per_cycle.into(),
             1,
-            16,
+            Self::MOST_INSTRUCTIONS.into(),
         )
     }
 }

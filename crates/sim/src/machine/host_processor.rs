@@ -40,8 +40,7 @@ impl HostProcessor {
 
     /// Ends the piece of work and returns the time at which it is done.
     pub(super) fn end_piece(&mut self, now: Time) -> Time {
-        let (executed, stalled) = self.meter.spent();
-        self.processor.run(now, executed, stalled)
+        self.processor.run(now, 0, self.meter.spent())
     }
 
     /// Returns cycles by layer since counting began.

@@ -23,10 +23,12 @@ pub(super) struct Tally {
 pub(super) struct HostMeter {
     enabled: bool,
     instructions: [u32; OPS.len()],
+    /// Whole cycles that the instructions of an operation take.
+    cycles: [u32; OPS.len()],
     memory: MemoryHierarchy,
     /// Cycle at which the current piece of work began.
     started: u64,
-    /// Instructions of the current piece of work so far.
+    /// Cycles of the current piece of work so far in which instructions were executed.
     executed: u64,
     /// Stall cycles of the current piece of work so far.
     stalled: u64,
@@ -54,6 +56,7 @@ impl HostMeter {
         Ok(Self {
             enabled,
             instructions,
+            cycles: instructions.map(|count| count.div_ceil(config.instructions_per_cycle)),
             memory: MemoryHierarchy::new(&config.memory()).map_err(|e| e.within("host"))?,
             started: 0,
             executed: 0,
@@ -72,9 +75,9 @@ impl HostMeter {
         self.owner = Owner::Host;
     }
 
-    /// Returns instructions and stall cycles of the current piece of work.
-    pub(super) fn spent(&self) -> (u64, u64) {
-        (self.executed, self.stalled)
+    /// Returns the cycles of the current piece of work.
+    pub(super) fn spent(&self) -> u64 {
+        self.executed + self.stalled
     }
 
     fn cycle(&self) -> u64 {
@@ -137,14 +140,14 @@ impl baton_kernel::Meter for HostMeter {
         if !self.enabled {
             return;
         }
-        let cycles = u64::from(self.instructions[op as usize]) * u64::from(count);
+        let cycles = u64::from(self.cycles[op as usize]) * u64::from(count);
         let layer = op.layer();
         self.layers[layer as usize].execute += cycles;
         self.executed += cycles;
         if layer.is_network_stack() {
             let tally = &mut self.tallies[self.owner as usize];
             tally.cycles += cycles;
-            tally.instructions += cycles;
+            tally.instructions += u64::from(self.instructions[op as usize]) * u64::from(count);
         }
     }
 

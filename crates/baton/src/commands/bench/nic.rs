@@ -1,30 +1,29 @@
 //! `baton bench nic`: runs the tests on one simulated NIC.
 
 use super::table;
-use crate::cli::{BenchNicArgs, IDEAL};
+use crate::cli::BenchNicArgs;
+use crate::config::parts::{self, Tested};
 use crate::failure::Failure;
-use crate::output::{JsonOutput, print_text, reason};
+use crate::output::{JsonOutput, print_text};
 use crate::runner::{Interrupt, for_all};
 use baton_microbench::frame::LinkRate;
 use baton_microbench::measure::{Measurement, Settings, measure};
-use baton_microbench::profile::{HostProfile, NicProfile, ProfileError};
 use baton_microbench::rfc2544::{Rfc2544, rfc2544};
 use baton_microbench::simulated::{SimulatedPort, SimulationError};
 use baton_microbench::under_load::{UnderLoad, under_load};
 use baton_microbench::{Port, Test};
+use baton_sim::config::{HostConfig, NicHardware};
 use serde::Serialize;
-use std::fs;
-use std::path::Path;
 
 /// All measurements.
 #[derive(Debug, Serialize)]
 pub(super) struct Bench {
     /// The NIC under test.
-    pub(super) nic: NicProfile,
+    pub(super) nic: NicHardware,
     /// The NIC of its partners.
-    pub(super) partner: NicProfile,
+    pub(super) partner: NicHardware,
     /// The profile of all hosts.
-    pub(super) host: HostProfile,
+    pub(super) host: HostConfig,
     /// Flows of datagrams of each sender.
     pub(super) flows: u16,
     /// The link between them.
@@ -46,18 +45,17 @@ pub(super) struct Measured {
 
 /// Runs the command.
 pub(super) fn execute(arguments: &BenchNicArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let nic = nic_profile("NIC", &arguments.nic)?;
+    let under_test = parts::tested(&Tested {
+        nic: ("NIC", &arguments.nic),
+        host: arguments.host.as_deref().map(|host| ("--host", host)),
+        settings: &arguments.set,
+    })?;
+    let nic = *under_test.nic.hardware.unwrap_or_default();
     let partner = match &arguments.partner {
-        Some(partner) => nic_profile("--partner", partner)?,
+        Some(partner) => parts::nic(("--partner", partner))?,
         None => nic.clone(),
     };
-    let mut host = read(
-        "--host",
-        arguments.host.as_ref().unwrap_or(&nic.host),
-        &BenchNicArgs::hosts(),
-        HostProfile::shipped,
-        HostProfile::parse,
-    )?;
+    let mut host = under_test.host;
     host.cores = arguments.cores.unwrap_or(u8::MAX).min(host.cores);
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let port = SimulatedPort {
@@ -114,43 +112,4 @@ fn measured(
             .then(|| rfc2544(&mut port, test, settings))
             .transpose()?,
     })
-}
-
-fn nic_profile(what: &str, name: &str) -> Result<NicProfile, Failure> {
-    let shipped = |name: &str| match name {
-        IDEAL => Some(NicProfile::ideal()),
-        _ => NicProfile::shipped(name),
-    };
-    read(
-        what,
-        name,
-        &BenchNicArgs::nics(),
-        shipped,
-        NicProfile::parse,
-    )
-}
-
-/// Returns the profile of this name, or from this file.
-fn read<P>(
-    what: &str,
-    name: &str,
-    names: &str,
-    shipped: impl Fn(&str) -> Option<P>,
-    parse: impl Fn(&str) -> Result<P, ProfileError>,
-) -> Result<P, Failure> {
-    if let Some(profile) = shipped(name) {
-        return Ok(profile);
-    }
-    if !Path::new(name).exists() {
-        return Err(Failure::BadInput(format!(
-            "{what} {name}: no such profile or file; expected one of {names}, or a TOML file"
-        )));
-    }
-    let text = fs::read_to_string(name).map_err(|error| {
-        Failure::BadInput(format!(
-            "{what} {name}: {}; expected a profile (TOML)",
-            reason(&error)
-        ))
-    })?;
-    parse(&text).map_err(|error| Failure::BadInput(format!("{what} {name}: {error}")))
 }

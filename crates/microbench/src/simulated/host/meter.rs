@@ -1,8 +1,8 @@
 //! Costs of a piece of work: instructions and memory accesses.
 
 use super::address;
-use crate::profile::{ApplicationCosts, HostProfile};
 use baton_kernel::{Access, Layer, OPS, Op, Owner, POOLS, Pool};
+use baton_sim::config::HostConfig;
 use baton_sim::hardware::MemoryHierarchy;
 
 /// Bytes of a frame's headers, as far as drivers and tests read them.
@@ -14,16 +14,9 @@ const WHOLE: u64 = 100;
 /// Instructions of each operation of kernel and application.
 pub(super) type OfOperations = [u32; OPS.len()];
 
-/// Returns the instructions of operations on this host; zeros if its profile has none.
-pub(super) fn of_operations(profile: &HostProfile) -> OfOperations {
-    let Some(ApplicationCosts {
-        scale,
-        instructions,
-        ..
-    }) = &profile.applications
-    else {
-        return [0; OPS.len()];
-    };
+/// Returns the instructions of operations on this host.
+pub(super) fn of_operations(host: &HostConfig) -> OfOperations {
+    let (scale, instructions) = (&host.scale, &host.instructions);
     OPS.map(|op| {
         let scale = match op.layer() {
             layer if layer.is_network_stack() => scale.network_stack,

@@ -2,8 +2,8 @@
 
 mod meter;
 
-use crate::profile::{HostProfile, NicProfile};
 use baton_kernel::footprint;
+use baton_sim::config::{HostConfig, NicHardware};
 use baton_sim::hardware::{ConfigError, MemoryHierarchy, Processor};
 use baton_wire::Time;
 pub(super) use meter::Meter;
@@ -99,7 +99,7 @@ struct Driver {
 /// A host's processor and memory.
 #[derive(Debug)]
 pub(super) struct Host {
-    profile: HostProfile,
+    profile: HostConfig,
     processor: Processor,
     memory: MemoryHierarchy,
     of_operations: OfOperations,
@@ -107,8 +107,8 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(profile: &HostProfile, nics: &[&NicProfile]) -> Result<Self, ConfigError> {
-        let driver = |nic: &&NicProfile| Driver {
+    pub(super) fn new(profile: &HostConfig, nics: &[&NicHardware]) -> Result<Self, ConfigError> {
+        let driver = |nic: &&NicHardware| Driver {
             send_descriptor: nic.descriptors.send_bytes,
             receive_descriptor: nic.descriptors.receive_bytes,
             makes_checksums: !nic.checksums.send,
@@ -117,8 +117,8 @@ impl Host {
         };
         Ok(Self {
             profile: profile.clone(),
-            processor: Processor::new(&profile.processor)?,
-            memory: MemoryHierarchy::new(&profile.memory)?,
+            processor: Processor::new(&profile.processor())?,
+            memory: MemoryHierarchy::new(&profile.memory())?,
             of_operations: of_operations(profile),
             drivers: nics.iter().map(driver).collect(),
         })
@@ -134,7 +134,7 @@ impl Host {
     /// Begins `work` now, and returns when it will be done.
     #[inline]
     pub(super) fn begin(&mut self, now: Time, work: Work) -> Time {
-        let costs = self.profile.instructions;
+        let costs = self.profile.driver;
         let drivers = &mut self.drivers;
         let mut meter = Meter {
             memory: &mut self.memory,
@@ -279,6 +279,6 @@ impl Host {
     }
 
     pub(super) fn refill_batch(&self) -> u32 {
-        self.profile.instructions.refill_batch
+        self.profile.driver.refill_batch
     }
 }

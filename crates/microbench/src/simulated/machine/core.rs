@@ -10,9 +10,9 @@ use super::super::interface::Interface;
 use super::place;
 use super::polling::Polling;
 use crate::port::Place as Loss;
-use crate::profile::{HostProfile, NicProfile};
 use baton_bus::Category;
 use baton_bus::interconnect::Operation;
+use baton_sim::config::{HostConfig, NicHardware};
 use baton_wire::{Span, Time};
 
 /// Bytes of a register.
@@ -73,7 +73,7 @@ pub(in crate::simulated) struct Core {
 impl Core {
     pub(super) fn new(
         [machine, number]: [u8; 2],
-        (host, nics): (&HostProfile, &[&NicProfile]),
+        (host, nics): (&HostConfig, &[&NicHardware]),
         polls: bool,
         application: Application,
     ) -> Result<Self, SimulationError> {

@@ -12,7 +12,7 @@ use super::frame::Frame;
 use super::host::Place;
 use super::interface::Interface;
 use crate::frame::LinkRate;
-use crate::profile::{HostProfile, NicProfile};
+use baton_sim::config::{HostConfig, NicHardware};
 use baton_wire::Time;
 use core::{Core, Devices};
 
@@ -20,8 +20,8 @@ use core::{Core, Devices};
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
     /// One or more NICs, all on the bus of the first.
-    pub(super) nics: Vec<&'a NicProfile>,
-    pub(super) host: &'a HostProfile,
+    pub(super) nics: Vec<&'a NicHardware>,
+    pub(super) host: &'a HostConfig,
     pub(super) drivers: Drivers,
     /// One application for each processor, which has a queue of each NIC.
     pub(super) applications: Vec<Application>,
@@ -54,7 +54,7 @@ impl Machine {
         } = parts;
         let queues = applications.len() as u8;
         let polls = drivers == Drivers::Poll;
-        let interface = |(nic, profile): (u8, &&NicProfile)| {
+        let interface = |(nic, profile): (u8, &&NicHardware)| {
             let id = NicId { machine: id, nic };
             Interface::new(id, profile, link, queues, polls)
         };

@@ -13,9 +13,9 @@ use super::bus::{Bus, Tag};
 use super::event::{Context, Event, NicId};
 use super::frame::Frame;
 use crate::port::Losses;
-use crate::profile::NicProfile;
 use baton_bus::Category;
 use baton_bus::interconnect::Operation;
+use baton_sim::config::NicHardware;
 use baton_sim::hardware::{Occupancy, Wire};
 use baton_wire::{Span, Time};
 use engine::{Engine, Work};
@@ -59,7 +59,7 @@ pub(super) struct NicCounts {
 #[derive(Debug)]
 pub(super) struct Nic {
     id: NicId,
-    profile: NicProfile,
+    profile: NicHardware,
     engines: Vec<Engine>,
     dma: Occupancy,
     /// Frames whose DMA is to be started, one after the other.
@@ -75,7 +75,7 @@ pub(super) struct Nic {
 }
 
 impl Nic {
-    pub(super) fn new(id: NicId, profile: &NicProfile, queues: u8, is_polled: bool) -> Self {
+    pub(super) fn new(id: NicId, profile: &NicHardware, queues: u8, is_polled: bool) -> Self {
         let interrupt = match is_polled {
             true => Interrupt::Masked,
             false => Interrupt::None,

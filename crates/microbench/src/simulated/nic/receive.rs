@@ -8,9 +8,9 @@ use super::Nic;
 use super::engine::Work;
 use super::ring::Ring;
 use crate::port::Place;
-use crate::profile::NicProfile;
 use baton_bus::Category;
 use baton_bus::interconnect::Operation;
+use baton_sim::config::NicHardware;
 use baton_sim::hardware::Wire;
 use baton_wire::Time;
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(profile: &NicProfile, queues: u8) -> Self {
+    pub(super) fn new(profile: &NicHardware, queues: u8) -> Self {
         let mut descriptors = Ring::default();
         descriptors.post(profile.descriptors.receive);
         let queue = |_| ReceiveQueue {

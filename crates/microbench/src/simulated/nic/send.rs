@@ -7,9 +7,9 @@ use super::super::frame::Frame;
 use super::Nic;
 use super::engine::Work;
 use super::ring::Ring;
-use crate::profile::NicProfile;
 use baton_bus::Category;
 use baton_bus::interconnect::Operation;
+use baton_sim::config::NicHardware;
 use baton_sim::hardware::Wire;
 use std::collections::VecDeque;
 
@@ -55,7 +55,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(profile: &NicProfile, queues: u8) -> Self {
+    pub(super) fn new(profile: &NicHardware, queues: u8) -> Self {
         let queue = |_| SendQueue {
             descriptors: Ring::default(),
             ring: VecDeque::new(),

@@ -1,21 +1,18 @@
 mod pcie;
 
 use super::*;
-use crate::profile::{Instructions, PauseRule};
 use crate::test::Test;
 use baton_bus::interconnect::InterconnectConfig;
+use baton_sim::config::DriverConfig;
+use baton_sim::hardware::nic::PauseRule;
 
 /// Returns a host that takes no time.
-fn fast_host() -> HostProfile {
-    HostProfile {
+fn fast_host() -> HostConfig {
+    HostConfig {
         name: "fast".to_owned(),
-        processor: baton_sim::hardware::ProcessorConfig {
-            clock_mhz: 100_000,
-            instructions_per_cycle: 16,
-        },
-        memory: baton_sim::hardware::MemoryConfig::default(),
-        cores: 1,
-        instructions: Instructions {
+        clock_mhz: 100_000,
+        instructions_per_cycle: 16,
+        driver: DriverConfig {
             send: 1,
             refuse: 1,
             receive: 1,
@@ -25,8 +22,9 @@ fn fast_host() -> HostProfile {
             segment: 1,
             checksum_64_bytes: 1,
             refill_batch: 16,
+            route: 1,
         },
-        applications: None,
+        ..HostConfig::default()
     }
 }
 
@@ -41,7 +39,7 @@ fn trial_on(port: &mut SimulatedPort<'_>, test: Test, load: Load) -> Trial {
 }
 
 /// Runs a trial at line rate with equal NICs on hosts that take no time.
-fn trial(nic: &NicProfile, test: Test) -> Trial {
+fn trial(nic: &NicHardware, test: Test) -> Trial {
     let load = match test.has_connections() {
         true => Load::Connections(8),
         false => Load::Rate(test.line_rate(LinkRate::GIGABIT)),
@@ -49,10 +47,10 @@ fn trial(nic: &NicProfile, test: Test) -> Trial {
     trial_on(&mut SimulatedPort::alike(nic, &fast_host()), test, load)
 }
 
-fn on_bus(name: &str) -> NicProfile {
-    NicProfile {
+fn on_bus(name: &str) -> NicHardware {
+    NicHardware {
         bus: InterconnectConfig::preset(name).expect("a bus"),
-        ..NicProfile::ideal()
+        ..NicHardware::default()
     }
 }
 
@@ -65,7 +63,7 @@ fn is_full(trial: &Trial, machine: Role, resource: Resource) -> bool {
 #[test]
 fn an_ideal_nic_on_an_ideal_bus_reaches_each_limit() {
     for test in Test::ALL {
-        let trial = trial(&NicProfile::ideal(), test);
+        let trial = trial(&NicHardware::default(), test);
         let (result, limit) = (trial.result(), test.limit(LinkRate::GIGABIT) as f64);
         assert!(
             (limit * 0.999..limit * 1.004).contains(&result),
@@ -101,11 +99,11 @@ fn the_narrow_bus_alone_limits_large_frames_both_ways() {
 
 #[test]
 fn one_processor_handles_as_many_frames_both_ways_as_one_way() {
-    let mut nic = NicProfile::ideal();
+    let mut nic = NicHardware::default();
     (nic.processor.send_ns, nic.processor.receive_ns) = (5_000, 5_000);
     let host = fast_host();
-    let ideal = NicProfile::ideal();
-    let result = |nic: &NicProfile, test, rate| {
+    let ideal = NicHardware::default();
+    let result = |nic: &NicHardware, test, rate| {
         let mut port = SimulatedPort::with_partner(nic, &ideal, &host);
         trial_on(&mut port, test, Load::Rate(rate)).result()
     };
@@ -123,7 +121,7 @@ fn one_processor_handles_as_many_frames_both_ways_as_one_way() {
 
 #[test]
 fn packet_memory_takes_each_bit_in_and_out() {
-    let mut nic = NicProfile::ideal();
+    let mut nic = NicHardware::default();
     nic.memory.bandwidth_mbps = Some(1_000);
     let trial = trial(&nic, Test::UdpSend1472);
     // Half of the bandwidth, since each bit is written and read; 1472 of 1514 bytes are data.
@@ -138,7 +136,7 @@ fn packet_memory_takes_each_bit_in_and_out() {
 
 #[test]
 fn short_dma_costs_its_start_each_time() {
-    let mut nic = NicProfile::ideal();
+    let mut nic = NicHardware::default();
     nic.dma.start_ns = 2_000;
     nic.dma.receive_limit_bytes = Some(200);
     let received = trial(&nic, Test::UdpReceive1472);
@@ -162,13 +160,13 @@ fn sending_and_receiving_have_separate_costs() {
         let found = trial.forwarding_rate();
         assert!((found / frames_per_second - 1.0).abs() < 0.005, "{found}");
     };
-    let mut nic = NicProfile::ideal();
+    let mut nic = NicHardware::default();
     nic.dma.start_ns = 2_000;
     nic.dma.send_limit_bytes = Some(200);
     nic.dma.receive_start_ns = Some(4_000);
     near(&trial(&nic, Test::UdpSend1472), 1e9 / 16_000.0);
     near(&trial(&nic, Test::UdpSend18), 1e9 / 2_000.0);
-    let mut partner = NicProfile::ideal();
+    let mut partner = NicHardware::default();
     let host = fast_host();
     let mut port = SimulatedPort::with_partner(&nic, &partner, &host);
     let line = Load::Rate(Test::UdpReceive18.line_rate(LinkRate::GIGABIT));
@@ -182,8 +180,8 @@ fn sending_and_receiving_have_separate_costs() {
 }
 
 /// Returns a NIC that receives more slowly than another sends.
-fn slow_receiver(sends_pauses: bool) -> NicProfile {
-    let mut nic = NicProfile::ideal();
+fn slow_receiver(sends_pauses: bool) -> NicHardware {
+    let mut nic = NicHardware::default();
     nic.processor.receive_ns = 20_000;
     nic.memory.receive_bytes = 32_768;
     nic.pause = PauseRule {
@@ -244,12 +242,13 @@ fn a_paused_sender_loses_no_frames_on_the_way() {
 #[test]
 fn a_host_that_is_too_slow_leaves_the_nic_without_descriptors() {
     let mut host = fast_host();
-    (
-        host.processor.clock_mhz,
-        host.processor.instructions_per_cycle,
-    ) = (1_000, 1);
-    host.instructions.receive = 50_000;
-    let (mut nic, fast, test) = (NicProfile::ideal(), NicProfile::ideal(), Test::UdpReceive18);
+    (host.clock_mhz, host.instructions_per_cycle) = (1_000, 1);
+    host.driver.receive = 50_000;
+    let (mut nic, fast, test) = (
+        NicHardware::default(),
+        NicHardware::default(),
+        Test::UdpReceive18,
+    );
     nic.memory.receive_bytes = 8_192;
     let mut port = SimulatedPort::with_partner(&nic, &fast, &host);
     let trial = trial_on(&mut port, test, Load::Rate(200_000.0));
@@ -264,12 +263,9 @@ fn a_host_that_is_too_slow_leaves_the_nic_without_descriptors() {
 #[test]
 fn a_sender_that_is_out_of_time_is_reported() {
     let mut host = fast_host();
-    (
-        host.processor.clock_mhz,
-        host.processor.instructions_per_cycle,
-    ) = (1_000, 1);
-    host.instructions.send = 10_000;
-    let nic = NicProfile::ideal();
+    (host.clock_mhz, host.instructions_per_cycle) = (1_000, 1);
+    host.driver.send = 10_000;
+    let nic = NicHardware::default();
     let trial = trial_on(
         &mut SimulatedPort::alike(&nic, &host),
         Test::UdpSend18,
@@ -285,9 +281,9 @@ fn a_sender_that_is_out_of_time_is_reported() {
 
 #[test]
 fn no_frame_of_a_burst_disappears() {
-    let host = HostProfile::shipped("athlon-2000").expect("a host");
-    for name in NicProfile::names() {
-        let nic = NicProfile::shipped(name).expect("a NIC");
+    let host = crate::profile::host("athlon-2000");
+    for name in baton_config::shipped::NICS.iter().map(|nic| nic.name) {
+        let nic = crate::profile::nic(name);
         for test in [Test::UdpSend18, Test::UdpReceive1472, Test::UdpThreeWay18] {
             let trial = trial_on(
                 &mut SimulatedPort::alike(&nic, &host),
@@ -317,14 +313,14 @@ fn no_frame_of_a_burst_disappears() {
 
 #[test]
 fn software_checksums_cost_the_host() {
-    let host = HostProfile::shipped("athlon-2000").expect("a host");
+    let host = crate::profile::host("athlon-2000");
     let load = Load::Connections(8);
-    let share = |nic: &NicProfile, test| {
+    let share = |nic: &NicHardware, test| {
         let trial = trial_on(&mut SimulatedPort::alike(nic, &host), test, load);
         assert!(trial.result() > 940.0, "{}", trial.result());
         1.0 - trial.host_idle().expect("it is known")
     };
-    let hardware = NicProfile::ideal();
+    let hardware = NicHardware::default();
     let mut software = hardware.clone();
     (software.checksums.send, software.checksums.receive) = (false, false);
     for test in [Test::TcpSend, Test::TcpReceive] {
@@ -336,8 +332,8 @@ fn software_checksums_cost_the_host() {
 
 #[test]
 fn the_same_trial_gives_the_same_bits() {
-    let host = HostProfile::shipped("athlon-2000").expect("a host");
-    let nic = NicProfile::shipped("nic-ace").expect("a NIC");
+    let host = crate::profile::host("athlon-2000");
+    let nic = crate::profile::nic("nic-ace");
     let again = |test, load| trial_on(&mut SimulatedPort::alike(&nic, &host), test, load);
     for (test, load) in [
         (Test::UdpThreeWay1472, Load::Rate(50_000.0)),

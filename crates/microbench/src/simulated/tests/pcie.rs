@@ -117,7 +117,7 @@ impl Kind {
     }
 
     /// Returns such a NIC, on a link that only its rate limits.
-    fn nic(self) -> NicProfile {
+    fn nic(self) -> NicHardware {
         let link = PciExpressConfig {
             generation: 3,
             lanes: 8,
@@ -135,11 +135,11 @@ impl Kind {
             register_read_latency_ns: 0,
             ..PciExpressConfig::default()
         };
-        let mut nic = NicProfile {
+        let mut nic = NicHardware {
             bus: InterconnectConfig::PciExpress(link),
             link: LinkRate { mbps: 400_000 },
             messages: true,
-            ..NicProfile::ideal()
+            ..NicHardware::default()
         };
         nic.memory.send_bytes = 1 << 20;
         nic.memory.receive_bytes = 1 << 20;
@@ -213,9 +213,9 @@ fn simulated_nics_agree_with_the_formulas() {
             };
             let rate = LINK_GBPS * 1e9 / 8.0 / expected.to.max(expected.from);
             // Offer more than the NIC can handle. The partner's bus never limits.
-            let partner = NicProfile {
+            let partner = NicHardware {
                 link: nic.link,
-                ..NicProfile::ideal()
+                ..NicHardware::default()
             };
             let mut port = SimulatedPort::with_partner(&nic, &partner, &host);
             let request = Request {

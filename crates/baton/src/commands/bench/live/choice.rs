@@ -1,10 +1,11 @@
 //! Decides whether a name means a profile or an interface.
 
-use crate::cli::{BenchNicArgs, IDEAL, Mac, PortName};
+use crate::cli::{BenchNicArgs, Mac, PortName};
+use crate::config::parts;
+use crate::config::shipped::{NICS, find};
 use crate::failure::Failure;
 use baton_live::port::interface_exists;
 use baton_live::within;
-use baton_microbench::profile::NicProfile;
 use std::path::Path;
 
 /// The object under test.
@@ -71,7 +72,7 @@ pub(in crate::commands::bench) fn choose(arguments: &BenchNicArgs) -> Result<Cho
             "--partner {name}: no such profile, file or interface{}; expected one of {}, a TOML file, an interface, or the Ethernet address of \
              a reflector",
             place(live.partner_netns.as_deref()),
-            BenchNicArgs::nics()
+            parts::nic_names()
         ))),
     }
 }
@@ -130,5 +131,5 @@ fn place(namespace: Option<&str>) -> String {
 
 /// Returns whether a name is that of a shipped profile or of a file.
 fn is_profile(name: &str) -> bool {
-    name == IDEAL || NicProfile::names().any(|known| known == name) || Path::new(name).is_file()
+    find(NICS, name).is_some() || Path::new(name).is_file()
 }

@@ -11,11 +11,11 @@ use super::{Context, Outcome, Reproduction, Row};
 use crate::failure::Failure;
 use crate::runner::{Interrupt, for_all};
 use baton_microbench::measure::TrialLength;
-use baton_microbench::profile::NicProfile;
 use baton_microbench::report::{
     Bar, Laboratory, Partners, Point, Results, Series, Statement, Verdict, bars, pairs, statements,
 };
 use baton_report::figure::Figure;
+use baton_sim::config::NicHardware;
 
 /// The entry in the list.
 pub const REPRODUCTION: Reproduction = Reproduction {
@@ -115,7 +115,7 @@ pub(super) fn measure_all(
 }
 
 /// Returns the NICs by number and name.
-pub(super) fn names(nics: &[NicProfile]) -> Vec<String> {
+pub(super) fn names(nics: &[NicHardware]) -> Vec<String> {
     let numbered = (1..).zip(nics);
     numbered
         .map(|(number, nic)| format!("{number} {}", nic.name))
