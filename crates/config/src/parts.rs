@@ -218,26 +218,33 @@ fn of_tested(tested: &Tested<'_>) -> Result<Experiment, Diagnostic> {
 /// # Errors
 /// There is no such NIC, or its profile cannot be used.
 pub fn nic(nic: (&str, &str)) -> Result<NicHardware, Failure> {
-    let host = Some(("host", shipped_host()));
-    let found = self::tested(&Tested {
+    let found = tested(&Tested {
         nic,
-        host,
+        host: None,
         settings: &[],
     })?;
     Ok(*found.nic.hardware.unwrap_or_default())
 }
 
-/// Returns the host of this name or path.
+/// Returns a NIC that ships with the program.
 ///
-/// # Errors
-/// There is no such host, or its profile cannot be used.
-pub fn host(name: &str) -> Result<HostConfig, Failure> {
-    let found = self::tested(&Tested {
+/// # Panics
+/// There is no such NIC.
+pub fn shipped_nic(name: &str) -> NicHardware {
+    nic(("NIC", name)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Returns a host that ships with the program.
+///
+/// # Panics
+/// There is no such host.
+pub fn shipped_host(name: &str) -> HostConfig {
+    let found = tested(&Tested {
         nic: ("NIC", IDEAL),
         host: Some(("host", name)),
         settings: &[],
-    })?;
-    Ok(found.host)
+    });
+    found.unwrap_or_else(|error| panic!("{error}")).host
 }
 
 /// Returns the names of the NICs that ship with the program, separated by commas.
@@ -247,10 +254,6 @@ pub fn nic_names() -> String {
 
 /// The NIC that only the wire limits.
 const IDEAL: &str = "ideal";
-
-fn shipped_host() -> &'static str {
-    HOSTS.first().map_or("", |host| host.name)
-}
 
 #[cfg(test)]
 mod tests {
@@ -273,10 +276,10 @@ mod tests {
     fn shipped_parts_are_valid() {
         for profile in NICS {
             let nic = nic(("NIC", profile.name)).unwrap_or_else(|error| panic!("{error}"));
-            host(&nic.host).unwrap_or_else(|error| panic!("{}: {error}", profile.name));
+            assert!(!shipped_host(&nic.host).name.is_empty());
         }
         for profile in HOSTS {
-            let host = host(profile.name).unwrap_or_else(|error| panic!("{error}"));
+            let host = shipped_host(profile.name);
             assert!(!host.name.is_empty(), "{}", profile.name);
         }
         let ideal = nic(("NIC", IDEAL)).expect("a NIC");

@@ -153,10 +153,12 @@ pub enum Op {
     DriverDoorbell,
     /// Copy one KiB between the application and a buffer of the link to an adapter.
     CopyKilobyte,
+    /// Compute or verify a TCP checksum over 64 bytes, where the NIC does not.
+    Checksum,
 }
 
 /// All operations, in order of their discriminants.
-pub const OPS: [Op; 52] = [
+pub const OPS: [Op; 53] = [
     Op::InterruptEntry,
     Op::DriverReceive,
     Op::DriverTransmit,
@@ -209,6 +211,7 @@ pub const OPS: [Op; 52] = [
     Op::FilePageEnter,
     Op::DriverDoorbell,
     Op::CopyKilobyte,
+    Op::Checksum,
 ];
 
 impl Op {
@@ -235,9 +238,12 @@ impl Op {
             | Self::CacheInsert
             | Self::CacheRemove => Layer::Driver,
             Self::IpInput | Self::IpOutput => Layer::Ip,
-            Self::TcpInput | Self::TcpOutput | Self::TcpOpen | Self::TcpClose | Self::TcpTimer => {
-                Layer::Tcp
-            }
+            Self::TcpInput
+            | Self::TcpOutput
+            | Self::TcpOpen
+            | Self::TcpClose
+            | Self::TcpTimer
+            | Self::Checksum => Layer::Tcp,
             Self::BypassRequest | Self::BypassEvent => Layer::Bypass,
             Self::HandoffOut | Self::HandoffBack => Layer::Handoff,
             Self::SocketBuffer | Self::SocketWakeup | Self::SocketCreate => Layer::Socket,

@@ -8,7 +8,7 @@
 //! | the tests and their frames | [`Test`], [`frame`] |
 //! | what a test runs on: a simulated NIC or a real interface | [`Port`] |
 //! | simulated NICs, with their drivers, hosts, buses and switches | [`simulated`] |
-//! | the NICs and hosts of the report | [`profile`]; the files are in `profiles/nics/` and `profiles/hosts/` at the root of the repository |
+//! | the NICs and hosts of the report | [`Profiles`]; the files are in `profiles/nics/` and `profiles/hosts/` at the root of the repository |
 //! | the search for the highest rate | [`measure`], [`search`] |
 //! | the benchmarks of RFC 2544, latency under load | [`rfc2544`], [`under_load`] |
 //! | a web server and a router on simulated NICs | [`applications`] |
@@ -18,7 +18,7 @@ pub mod applications;
 pub mod frame;
 pub mod measure;
 mod port;
-pub mod profile;
+mod profile;
 pub mod report;
 pub mod rfc2544;
 pub mod search;
@@ -29,4 +29,5 @@ pub mod under_load;
 pub use port::{
     Latency, Load, Losses, Machine, Place, Port, Request, Resource, Stream, Trial, Use,
 };
+pub use profile::Profiles;
 pub use test::{Test, Unit};

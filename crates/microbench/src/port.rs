@@ -68,6 +68,8 @@ baton_named::named! {
         ReceiveFifo => "receive FIFO",
         /// The receiving NIC's buffer was full because the driver had not given it descriptors for the frames in it.
         NoDescriptor => "no descriptor",
+        /// A queue of the receiving adapter's firmware was full.
+        AdapterQueue => "adapter queue",
         /// The receiving kernel's queue between driver and protocols was full.
         KernelQueue => "kernel queue",
         /// The receiving program's socket was full because its processor had no time.

@@ -1,6 +1,5 @@
-//! The NICs and hosts of the report.
+//! The NICs and hosts of the report, by name: their profiles are read elsewhere.
 
-use baton_config::parts;
 use baton_sim::config::{HostConfig, NicHardware};
 
 /// The six NICs of the report, in its order: best application results first.
@@ -13,26 +12,21 @@ const OF_REPORT: [&str; 6] = [
     "nic-ace",
 ];
 
-/// Returns the NICs of the report, in its order.
-///
-/// # Panics
-/// Never: the profiles ship with the program.
-pub fn nics_of_report() -> Vec<NicHardware> {
-    OF_REPORT.map(nic).into()
+/// The NICs and hosts that ship with the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Profiles {
+    /// Returns the NIC of this name.
+    pub nic: fn(&str) -> NicHardware,
+    /// Returns the host of this name.
+    pub host: fn(&str) -> HostConfig,
 }
 
-/// Returns a NIC that ships with the program.
-///
-/// # Panics
-/// There is no such NIC.
-pub fn nic(name: &str) -> NicHardware {
-    parts::nic(("NIC", name)).unwrap_or_else(|error| panic!("{error}"))
+impl Profiles {
+    /// Returns the NICs of the report, in its order.
+    pub(crate) fn nics_of_report(&self) -> Vec<NicHardware> {
+        OF_REPORT.map(self.nic).into()
+    }
 }
 
-/// Returns a host that ships with the program.
-///
-/// # Panics
-/// There is no such host.
-pub fn host(name: &str) -> HostConfig {
-    parts::host(name).unwrap_or_else(|error| panic!("{error}"))
-}
+#[cfg(test)]
+pub(crate) use baton_config::parts::{shipped_host as host, shipped_nic as nic};

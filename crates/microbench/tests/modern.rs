@@ -1,7 +1,7 @@
 //! What the book says of NICs of today, so that it cannot go stale.
 
+use baton_config::parts::{shipped_host as host, shipped_nic as nic};
 use baton_microbench::measure::{Settings, measure};
-use baton_microbench::profile::{host, nic};
 use baton_microbench::simulated::{FLOWS, SimulatedPort};
 use baton_microbench::{Port, Test};
 

@@ -1,5 +1,7 @@
 //! What the report says of its NICs, on the profiles that ship with the program.
 
+use baton_config::parts::{shipped_host, shipped_nic};
+use baton_microbench::Profiles;
 use baton_microbench::applications::{Drivers, RouterTraffic, StandInLog};
 use baton_microbench::report::{
     ApplicationLaboratory, ApplicationPoint, Laboratory, Partners, Point, Results, Verdict,
@@ -9,6 +11,12 @@ use baton_workload::packets::StandIn;
 use baton_workload::{Replay, SessionRule};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The profiles that ship with the program.
+const PROFILES: Profiles = Profiles {
+    nic: shipped_nic,
+    host: shipped_host,
+};
 
 /// Measures `points` on two threads.
 fn measure(
@@ -46,7 +54,7 @@ const PARTNERS: Partners = Partners {
 /// All that `baton reproduce nic-microbench` measures.
 #[test]
 fn all_statements_hold_and_partners_are_found() {
-    let laboratory = Laboratory::of_report();
+    let laboratory = Laboratory::of_report(&PROFILES);
     let mut results = Results::default();
     let nics = laboratory.nics.len();
     measure(&laboratory, &mut results, pairs(nics));
@@ -75,7 +83,7 @@ fn applications_are_as_published() {
         replay: log,
     }];
     let traces = vec![RouterTraffic::of(&StandIn::Adv.generate(SEED, 32_768))];
-    let mut laboratory = ApplicationLaboratory::of_report(logs, traces);
+    let mut laboratory = ApplicationLaboratory::of_report(&PROFILES, logs, traces);
     laboratory.web.users.truncate(1);
     let web = |nic| ApplicationPoint::Web {
         log: WORLD_CUP,

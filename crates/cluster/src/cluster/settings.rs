@@ -74,6 +74,7 @@ impl Parameters {
             accepts_posted: 1 + random.below(3) as u32,
             most_sends: 1 + random.below(10) as u32,
             packet_buffers: 8 + random.below(20) as u32,
+            packet_sends: None,
             most_sockets: 10 + random.below(20) as u32,
             half_close: for_packets || random.percent(50),
             nic_cache: NicCacheConfig {

@@ -139,6 +139,15 @@ pub const NEEDS: &[Needs] = &[
     needs(&["nic.dma"], &[not("interconnect.kind", "ideal")]),
     needs(
         &[
+            "nic.dma",
+            "offload.host.interface.packet_buffers",
+            "offload.host.interface.packet_sends",
+            "wire.rate_mbps",
+        ],
+        &[absent("nic.hardware")],
+    ),
+    needs(
+        &[
             "offload.host.interface.batching.level",
             "offload.host.interface.batching.tick_us",
             "offload.host.interface.batching.timer_us",

@@ -50,7 +50,7 @@ impl<P: Inline> OsLayer<P> {
             }
         }
         let (most_sends, most_receives) = match entry.phase {
-            Phase::Packets => (self.config.packet_buffers, self.config.packet_buffers),
+            Phase::Packets => (self.config.packet_sends(), self.config.packet_buffers),
             _ => (self.most_sends, self.config.receive_buffers),
         };
         if entry.phase != Phase::Closing {

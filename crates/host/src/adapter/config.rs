@@ -36,8 +36,12 @@ pub struct OsLayerConfig {
     /// Sends of one connection that may wait to be fetched.
     #[schemars(range(min = 1))]
     pub most_sends: u32,
-    /// Buffers posted for packets of one packet socket, and packets of it that may wait to be fetched.
+    /// Buffers posted for packets of one packet socket.
     pub packet_buffers: u32,
+    /// Packets of one packet socket that may wait to be fetched, in parts; absent: as many as `packet_buffers`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub packet_sends: Option<u32>,
     /// Maximum number of sockets, including those reserved for future connections.
     #[schemars(range(min = 2))]
     pub most_sockets: u32,
@@ -63,6 +67,7 @@ impl Default for OsLayerConfig {
             accepts_posted: 1,
             most_sends: 32,
             packet_buffers: 256,
+            packet_sends: None,
             most_sockets: 16_384,
             half_close: false,
             nic_cache: NicCacheConfig::default(),
@@ -160,6 +165,11 @@ impl OsLayerConfigError {
 }
 
 impl OsLayerConfig {
+    /// Returns the number of packets of one packet socket that may wait to be fetched, in parts.
+    pub fn packet_sends(&self) -> u32 {
+        self.packet_sends.unwrap_or(self.packet_buffers)
+    }
+
     /// Checks the parameters.
     ///
     /// # Errors
@@ -173,6 +183,7 @@ impl OsLayerConfig {
             ("accepts_posted", self.accepts_posted),
             ("most_sends", self.most_sends),
             ("most_sockets", self.most_sockets),
+            ("packet_sends", self.packet_sends.unwrap_or(1)),
         ] {
             if value == 0 {
                 return Err(OsLayerConfigError::Zero(name));

@@ -52,7 +52,7 @@ impl<P: Inline> OsLayer<P> {
         let may_send = self.known(socket).is_some_and(|entry| {
             let is_made = entry.phase == Phase::Packets && entry.set_up != SetUp::Socket;
             let under_way = entry.sends.len() as usize + entry.control.len() as usize;
-            let most = self.config.packet_buffers as usize;
+            let most = self.config.packet_sends() as usize;
             is_made && entry.error.is_none() && under_way + sends <= most
         });
         may_send && self.queue.room() >= sends && self.spare(link) >= sends

@@ -1,10 +1,10 @@
 //! The applications of the report on its NICs: Figures 1 and 3.
 
+use crate::Profiles;
 use crate::applications::{
     Drivers, Machines, RouterMeasurement, RouterSettings, RouterTraffic, WebMeasurement,
     WebSettings, measure_router, measure_web,
 };
-use crate::profile;
 use crate::simulated::SimulationError;
 use baton_sim::config::{HostConfig, NicHardware};
 use baton_workload::Replay;
@@ -88,12 +88,12 @@ impl ApplicationLaboratory {
     ///
     /// # Panics
     /// Never: the profiles ship with the program.
-    pub fn of_report(logs: Vec<WebLoad>, traces: Vec<RouterTraffic>) -> Self {
+    pub fn of_report(profiles: &Profiles, logs: Vec<WebLoad>, traces: Vec<RouterTraffic>) -> Self {
         Self {
-            nics: profile::nics_of_report(),
-            host: profile::host("athlon-2600"),
-            client_nic: profile::nic("nic-intel-desktop"),
-            client_host: profile::host("athlon-2000"),
+            nics: profiles.nics_of_report(),
+            host: (profiles.host)("athlon-2600"),
+            client_nic: (profiles.nic)("nic-intel-desktop"),
+            client_host: (profiles.host)("athlon-2000"),
             logs,
             traces,
             web: WebSettings::default(),

@@ -1,5 +1,6 @@
 //! The NICs that are compared, and the results of their tests.
 
+use crate::Profiles;
 use crate::measure::{Measurement, Settings, measure};
 use crate::simulated::{SimulatedPort, SimulationError};
 use crate::test::Test;
@@ -77,10 +78,10 @@ impl Laboratory {
     ///
     /// # Panics
     /// Never: the profiles ship with the program.
-    pub fn of_report() -> Self {
+    pub fn of_report(profiles: &Profiles) -> Self {
         Self {
-            nics: crate::profile::nics_of_report(),
-            host: crate::profile::host("athlon-2000"),
+            nics: profiles.nics_of_report(),
+            host: (profiles.host)("athlon-2000"),
             settings: Settings::simulated(),
         }
     }

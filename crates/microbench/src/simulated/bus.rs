@@ -5,56 +5,34 @@ use baton_bus::interconnect::{
     DeviceId, Interconnect, InterconnectConfig, InterconnectError, Operation, Transfer,
 };
 use baton_bus::{BytesByCategory, Category};
+use baton_sim::hardware::nic::Tag;
 use baton_wire::Time;
 
-/// Purpose of a transfer, if something waits for it to complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tag {
-    /// Reports this many frames to send in a queue to the NIC.
-    Doorbell(u8, u32),
-    /// Reports this many new receive descriptors in a queue to the NIC.
-    Refill(u8, u32),
-    /// The processor of a queue reads a register.
-    Register(u8),
-    /// The NIC reads this many send descriptors of a queue.
-    SendDescriptors(u8, u32),
-    /// The NIC reads this many receive descriptors of a queue.
-    ReceiveDescriptors(u8, u32),
-    /// The NIC sends an interrupt message to the processor of a queue.
-    Interrupt(u8),
-    /// The NIC reads a frame to send.
-    SendFrame,
-    /// The NIC writes a received frame and its descriptor to host memory.
-    ReceiveFrame,
+fn encode(tag: Tag) -> u64 {
+    let (kind, queue, count) = match tag {
+        Tag::Doorbell(queue, count) => (0, queue, count),
+        Tag::Refill(queue, count) => (1, queue, count),
+        Tag::Register(queue) => (2, queue, 0),
+        Tag::SendDescriptors(queue, count) => (3, queue, count),
+        Tag::ReceiveDescriptors(queue, count) => (4, queue, count),
+        Tag::SendFrame => (5, 0, 0),
+        Tag::ReceiveFrame => (6, 0, 0),
+        Tag::Interrupt(queue) => (7, queue, 0),
+    };
+    u64::from(count) << 16 | u64::from(queue) << 8 | kind
 }
 
-impl Tag {
-    fn encode(self) -> u64 {
-        let (kind, queue, count) = match self {
-            Self::Doorbell(queue, count) => (0, queue, count),
-            Self::Refill(queue, count) => (1, queue, count),
-            Self::Register(queue) => (2, queue, 0),
-            Self::SendDescriptors(queue, count) => (3, queue, count),
-            Self::ReceiveDescriptors(queue, count) => (4, queue, count),
-            Self::SendFrame => (5, 0, 0),
-            Self::ReceiveFrame => (6, 0, 0),
-            Self::Interrupt(queue) => (7, queue, 0),
-        };
-        u64::from(count) << 16 | u64::from(queue) << 8 | kind
-    }
-
-    fn decode(tag: u64) -> Self {
-        let (queue, count) = ((tag >> 8) as u8, (tag >> 16) as u32);
-        match tag & 0xff {
-            0 => Self::Doorbell(queue, count),
-            1 => Self::Refill(queue, count),
-            2 => Self::Register(queue),
-            3 => Self::SendDescriptors(queue, count),
-            4 => Self::ReceiveDescriptors(queue, count),
-            5 => Self::SendFrame,
-            6 => Self::ReceiveFrame,
-            _ => Self::Interrupt(queue),
-        }
+fn decode(tag: u64) -> Tag {
+    let (queue, count) = ((tag >> 8) as u8, (tag >> 16) as u32);
+    match tag & 0xff {
+        0 => Tag::Doorbell(queue, count),
+        1 => Tag::Refill(queue, count),
+        2 => Tag::Register(queue),
+        3 => Tag::SendDescriptors(queue, count),
+        4 => Tag::ReceiveDescriptors(queue, count),
+        5 => Tag::SendFrame,
+        6 => Tag::ReceiveFrame,
+        _ => Tag::Interrupt(queue),
     }
 }
 
@@ -93,7 +71,7 @@ impl Bus {
             device: DeviceId(nic),
             operation,
             bytes: BytesByCategory::of(category, bytes.into()),
-            tag: tag.map_or(0, Tag::encode),
+            tag: tag.map_or(0, encode),
             reported: tag.is_some(),
         };
         self.model.submit(cx.now, transfer);
@@ -111,7 +89,7 @@ impl Bus {
     /// Returns the NIC and the tag of the next completed transfer.
     pub(super) fn poll_done(&mut self) -> Option<(u8, Tag)> {
         let done = self.model.poll_done()?;
-        Some((done.device.0, Tag::decode(done.tag)))
+        Some((done.device.0, decode(done.tag)))
     }
 
     /// Schedules an event for when the bus needs to be advanced.

@@ -2,6 +2,7 @@
 
 use super::frame::Contents;
 use baton_sim::EventQueue;
+use baton_sim::hardware::nic;
 use baton_wire::Time;
 
 /// A NIC, by the numbers of its machine and of the NIC in it.
@@ -20,20 +21,10 @@ pub(super) enum Event {
     Bus(u8),
     /// The application of a processor wants to send, or a timer of it is due. Fields: machine, processor.
     Due(u8, u8),
-    /// An engine of a NIC has finished a frame.
-    Engine(NicId, u8),
-    /// A NIC has started a DMA.
-    Dma(NicId),
-    /// A frame to send is in packet memory.
-    Buffered(NicId),
-    /// A frame was sent completely.
-    Sent(NicId),
-    /// A received frame is in packet memory.
-    Stored(NicId),
-    /// A received frame is in host memory.
-    Delivered(NicId),
-    /// A coalescing time of a NIC may have passed.
-    Timer(NicId),
+    /// An event of a NIC.
+    Nic(NicId, nic::Event),
+    /// The firmware of a NIC has finished a piece of work.
+    Firmware(NicId),
     /// A frame from a NIC arrives at the other end of its wire.
     Arrival(NicId),
     /// A frame from a switch arrives at a NIC.
@@ -45,13 +36,8 @@ impl Event {
     pub(super) fn machine(self) -> u8 {
         match self {
             Self::Processor(machine, _) | Self::Bus(machine) | Self::Due(machine, _) => machine,
-            Self::Engine(nic, _)
-            | Self::Dma(nic)
-            | Self::Buffered(nic)
-            | Self::Sent(nic)
-            | Self::Stored(nic)
-            | Self::Delivered(nic)
-            | Self::Timer(nic)
+            Self::Nic(nic, _)
+            | Self::Firmware(nic)
             | Self::Arrival(nic)
             | Self::FromSwitch(nic) => nic.machine,
         }

@@ -1,5 +1,6 @@
 //! Frames in flight, and their contents.
 
+use baton_sim::hardware::nic;
 use baton_wire::{Symbolic, Time};
 use slab::Slab;
 
@@ -42,10 +43,39 @@ pub(super) enum Body {
     Pause { stop: bool },
 }
 
-impl Frame {
-    /// Returns the number of bytes that the frame takes in memory.
-    pub(super) fn bytes(&self) -> u32 {
+impl nic::Frame for Frame {
+    fn bytes(&self) -> u32 {
         u32::from(self.len - CHECK_SEQUENCE)
+    }
+
+    fn hash(&self) -> u32 {
+        self.hash
+    }
+
+    fn queue(&self) -> u8 {
+        self.queue
+    }
+
+    fn set_queue(&mut self, queue: u8) {
+        self.queue = queue;
+    }
+
+    fn pause(now: Time, stop: bool) -> Self {
+        Self {
+            len: LEAST_FRAME,
+            to: 0,
+            born: now,
+            hash: 0,
+            queue: 0,
+            body: Body::Pause { stop },
+        }
+    }
+
+    fn as_pause(&self) -> Option<bool> {
+        match self.body {
+            Body::Pause { stop } => Some(stop),
+            _ => None,
+        }
     }
 }
 

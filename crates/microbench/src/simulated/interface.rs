@@ -1,14 +1,19 @@
 //! One NIC of a machine, with its wire and its driver's state.
 
 use super::SimulationError;
-use super::event::NicId;
+use super::bus::Bus;
+use super::event::{Context, Event, NicId};
 use super::frame::Frame;
-use super::nic::Nic;
 use crate::frame::LinkRate;
-use crate::port::Losses;
-use baton_sim::hardware::nic::{DriverRule, NicHardware};
+use crate::port::{Losses, Place};
+use baton_bus::Category;
+use baton_bus::interconnect::Operation;
+use baton_sim::config::NicConfig;
+use baton_sim::hardware::nic::{
+    self, Around, DriverRule, Dropped, Firmware, Nic, NicHardware, Tag,
+};
 use baton_sim::hardware::{Wire, WireConfig};
-use baton_wire::line_len;
+use baton_wire::{Time, line_len};
 
 /// A driver's state of the rings of a queue.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +62,8 @@ impl DriverRings {
 /// A NIC, its wire and its driver.
 #[derive(Debug)]
 pub(super) struct Interface {
-    pub(super) nic: Nic,
+    id: NicId,
+    pub(super) nic: Nic<Frame>,
     /// The wire that leaves the NIC.
     pub(super) wire: Wire<Frame>,
     /// The driver's state of each queue.
@@ -65,12 +71,14 @@ pub(super) struct Interface {
     pub(super) driver: DriverRule,
     /// Frames lost before they reached the NIC.
     pub(super) losses: Losses,
+    /// The firmware, if the NIC is an adapter.
+    pub(super) firmware: Option<Box<super::firmware::Firmware>>,
 }
 
 impl Interface {
     pub(super) fn new(
         id: NicId,
-        profile: &NicHardware,
+        (profile, costs): (&NicHardware, Option<&NicConfig>),
         link: LinkRate,
         queues: u8,
         polls: bool,
@@ -80,13 +88,58 @@ impl Interface {
             delay_ns: super::CABLE_NS,
             ..WireConfig::default()
         };
+        let place_of_firmware = match costs {
+            Some(_) => Firmware::Inline,
+            None => Firmware::None,
+        };
         Ok(Self {
-            nic: Nic::new(id, profile, queues, polls),
+            id,
+            nic: Nic::new(profile, queues, polls, place_of_firmware),
             wire: Wire::new(&wire, 0)?,
             rings: vec![DriverRings::new(profile.descriptors.send); usize::from(queues)],
             driver: profile.driver,
             losses: Losses::default(),
+            firmware: costs
+                .map(|costs| super::firmware::Firmware::new(id, costs))
+                .transpose()?
+                .map(Box::new),
         })
+    }
+
+    /// Returns the NIC, and the machine around it.
+    pub(super) fn with_around<'a, 'b>(
+        &'a mut self,
+        cx: &'a mut Context<'b>,
+        bus: &'a mut Bus,
+    ) -> (&'a mut Nic<Frame>, Surroundings<'a, 'b>) {
+        let (id, wire) = (self.id, &mut self.wire);
+        (&mut self.nic, Surroundings { id, cx, bus, wire })
+    }
+
+    /// Returns the frames that the NIC lost after the wire, by place.
+    pub(super) fn lost_after_wire(&self) -> Losses {
+        let mut losses = Losses::default();
+        for (reason, place) in [
+            (Dropped::ReceiveFifo, Place::ReceiveFifo),
+            (Dropped::NoDescriptor, Place::NoDescriptor),
+        ] {
+            losses.add(place, self.nic.counts.dropped[reason as usize]);
+        }
+        let of_firmware = self
+            .firmware
+            .as_ref()
+            .map_or(0, |firmware| firmware.dropped);
+        losses.add(Place::AdapterQueue, of_firmware);
+        losses
+    }
+
+    /// Begins everything that can begin.
+    pub(super) fn advance(&mut self, cx: &mut Context<'_>, bus: &mut Bus) {
+        if let Some(firmware) = &mut self.firmware {
+            firmware.advance(cx, &mut self.nic);
+        }
+        let (nic, mut around) = self.with_around(cx, bus);
+        nic.advance(&mut around);
     }
 
     /// Returns whether the driver has work in a queue.
@@ -98,5 +151,40 @@ impl Interface {
     pub(super) fn line_bytes(&self) -> u64 {
         let counters = self.wire.counters();
         counters.bytes_sent + line_len(0) as u64 * counters.frames_sent
+    }
+}
+
+/// The machine around a NIC.
+pub(super) struct Surroundings<'a, 'b> {
+    id: NicId,
+    cx: &'a mut Context<'b>,
+    bus: &'a mut Bus,
+    wire: &'a mut Wire<Frame>,
+}
+
+impl Around<Frame> for Surroundings<'_, '_> {
+    fn now(&self) -> Time {
+        self.cx.now
+    }
+
+    fn at(&mut self, time: Time, event: nic::Event) {
+        self.cx.at(time, Event::Nic(self.id, event));
+    }
+
+    fn submit(&mut self, operation: Operation, category: Category, bytes: u32, tag: Option<Tag>) {
+        (self.bus).submit(self.cx, self.id.nic, operation, category, bytes, tag);
+    }
+
+    fn transmit(&mut self, at: Time, frame: Frame) -> Time {
+        let idle = self.wire.next_arrival().is_none();
+        self.wire.send(at, frame.len.into(), frame);
+        if let Some(arrival) = self.wire.next_arrival().filter(|_| idle) {
+            self.cx.at(arrival, Event::Arrival(self.id));
+        }
+        self.wire.free_at()
+    }
+
+    fn dropped(&mut self, frame: Frame, _reason: Dropped) {
+        self.cx.contents.forget(frame.body);
     }
 }

@@ -5,15 +5,13 @@
 
 mod application;
 mod bus;
-mod coalescing;
 mod event;
+mod firmware;
 mod frame;
 mod host;
 mod interface;
 mod machine;
-mod nic;
 mod router;
-mod rss;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -26,7 +24,7 @@ use crate::port::{
 };
 use application::{Application, LatencySum, PARTNER, RECEIVER, Senders, UNDER_TEST, of_test};
 use baton_bus::interconnect::InterconnectError;
-use baton_sim::config::{HostConfig, NicHardware};
+use baton_sim::config::{HostConfig, NicConfig, NicHardware};
 use baton_sim::hardware::ConfigError;
 use baton_wire::{Span, Time};
 use event::NicId;
@@ -63,6 +61,8 @@ pub enum SimulationError {
 pub struct SimulatedPort<'a> {
     /// The NIC under test.
     pub under_test: &'a NicHardware,
+    /// The adapter on the NIC under test; absent: it is a plain NIC.
+    pub adapter: Option<&'a NicConfig>,
     /// NIC of the machine that sends to the NIC under test, or of the only other machine.
     pub partner: &'a NicHardware,
     /// NIC of the machine that the NIC under test sends to, in tests with two partners.
@@ -90,6 +90,7 @@ impl<'a> SimulatedPort<'a> {
     ) -> Self {
         Self {
             under_test,
+            adapter: None,
             partner,
             receiver: partner,
             host,
@@ -115,6 +116,7 @@ impl<'a> SimulatedPort<'a> {
             };
             Parts {
                 nics: vec![*nic],
+                adapter: self.adapter.filter(|_| machine == UNDER_TEST),
                 host: self.host,
                 drivers: match nic.driver.polls {
                     Some(_) => Drivers::Poll,
@@ -294,7 +296,7 @@ impl MachineSnapshot {
             delivered: counts.delivered,
             tried,
             lost_before_wire: interface.losses,
-            lost_after_wire: counts.losses,
+            lost_after_wire: interface.lost_after_wire(),
             goodput_bytes,
             connections,
             interrupts: machine.interrupts(),

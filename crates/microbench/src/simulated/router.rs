@@ -77,6 +77,7 @@ fn world(
     let routes = traffic.routes() as u32;
     let mut all = vec![Parts {
         nics: vec![machines.nic; 2],
+        adapter: None,
         host: machines.host,
         drivers: match drivers {
             Drivers::Interrupt => machine::Drivers::Interrupt,
@@ -100,6 +101,7 @@ fn world(
         };
         all.push(Parts {
             nics: vec![machines.client_nic],
+            adapter: None,
             host: machines.client_host,
             drivers: machine::Drivers::Interrupt,
             applications: vec![Application::Datagrams(Datagrams::sending(sending))],
@@ -131,7 +133,7 @@ impl Counts {
         for (number, machine) in world.machines.iter().enumerate() {
             for interface in &machine.interfaces {
                 losses.add_all(&interface.losses);
-                losses.add_all(&interface.nic.counts.losses);
+                losses.add_all(&interface.lost_after_wire());
             }
             let switches = world.switches.iter();
             let dropped = switches.map(|switch| switch.dropped(number)).sum();

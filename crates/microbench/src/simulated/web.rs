@@ -67,6 +67,7 @@ fn world(
 ) -> Result<World, SimulationError> {
     let mut all = vec![Parts {
         nics: vec![machines.nic],
+        adapter: None,
         host: machines.host,
         drivers: Drivers::Interrupt,
         applications: vec![Application::WebServer(Box::new(WebServer::new(SERVER)))],
@@ -78,6 +79,7 @@ fn world(
         let clients = Clients::new(number, SERVER, share, part);
         all.push(Parts {
             nics: vec![machines.client_nic],
+            adapter: None,
             host: machines.client_host,
             drivers: Drivers::Interrupt,
             applications: vec![Application::Clients(Box::new(clients))],
@@ -112,7 +114,7 @@ impl Counts {
         let mut lost_frames = 0;
         for (number, machine) in world.machines.iter().enumerate() {
             let interface = &machine.interfaces[0];
-            lost_frames += interface.losses.total() + interface.nic.counts.losses.total();
+            lost_frames += interface.losses.total() + interface.lost_after_wire().total();
             let switches = world.switches.iter();
             lost_frames += switches.map(|switch| switch.dropped(number)).sum::<u64>();
             if let Application::Clients(of_machine) = &machine.cores[0].application {

@@ -67,8 +67,6 @@ pub struct DriverConfig {
     pub poll: u32,
     /// The test's TCP handles a segment.
     pub segment: u32,
-    /// Computing a checksum that the NIC does not handle, for each 64 bytes of data. Also in a run.
-    pub checksum_64_bytes: u32,
     /// Descriptors that the driver gives back to the NIC with one register access.
     #[schemars(range(min = 1), extend("x-unit" = "descriptors"))]
     pub refill_batch: u32,
@@ -87,7 +85,6 @@ impl Default for DriverConfig {
             interrupt: 1500,
             poll: 60,
             segment: 300,
-            checksum_64_bytes: 24,
             refill_batch: 16,
             route: 520,
         }
@@ -245,6 +242,8 @@ host_instructions! {
     driver_doorbell = DriverDoorbell: 300,
     /// Copy a KiB between the application and a buffer of the link to an adapter. Assumed: a load and a store for each eight bytes.
     copy_kilobyte = CopyKilobyte: 256,
+    /// Compute or verify a TCP checksum, which the hardware of a NIC does not, over 64 bytes. Assumed: an addition and its carry for each 4 bytes, loads, and the loop.
+    checksum_64_bytes = Checksum: 24,
 }
 
 impl Default for HostConfig {

@@ -166,6 +166,18 @@ impl Experiment {
     /// Checks the constraints on the values that a kind of NIC may override.
     fn validate_nic(&self) -> Result<(), Invalid> {
         self.nic.validate()?;
+        if let Some(hardware) = &self.nic.hardware {
+            let memory = hardware.memory;
+            let (path, bytes) = match memory.send_bytes < memory.receive_bytes {
+                true => ("nic.hardware.memory.send_bytes", memory.send_bytes),
+                false => ("nic.hardware.memory.receive_bytes", memory.receive_bytes),
+            };
+            let longest = offload::longest_packet(self);
+            if bytes < longest {
+                let expected = format!("at least {longest}, the longest packet with tcp.mss");
+                return Err(Invalid::new(path, bytes, &expected));
+            }
+        }
         self.offload.validate(self)
     }
 }

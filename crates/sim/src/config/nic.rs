@@ -1,8 +1,8 @@
 //! The NIC's processor, its use of the interconnect, and firmware costs.
 
-use super::{Invalid, one_to, positive};
+use super::{Experiment, Invalid, one_to, positive};
 use crate::hardware::NicProcessorConfig;
-use crate::hardware::nic::NicHardware;
+use crate::hardware::nic::{Checksums, NicHardware};
 use baton_nic::{LoadMeasure, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,6 +78,17 @@ pub struct DmaConfig {
     /// From the end of a read of packet data to the next, while the DMA engine is set up for that, nanoseconds.
     #[schemars(range(max = MOST_SETUP_NS))]
     pub read_setup_ns: u32,
+    /// From one start of a write of data to host memory to the next, while the DMA engine is set up for that, nanoseconds.
+    #[schemars(range(max = MOST_SETUP_NS))]
+    pub write_setup_ns: u32,
+    /// Most bytes of one read of data; absent: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub read_limit_bytes: Option<u32>,
+    /// Most bytes of one write of data; absent: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub write_limit_bytes: Option<u32>,
     /// Packets that may wait for data from host memory, and as many for a write to it; the firmware pauses meanwhile.
     #[schemars(range(min = 1, max = MOST_IN_FLIGHT))]
     pub packets_in_flight: u32,
@@ -93,6 +104,9 @@ impl Default for DmaConfig {
             event_bytes: 32,
             reads_in_flight: 16,
             read_setup_ns: 0,
+            write_setup_ns: 0,
+            read_limit_bytes: None,
+            write_limit_bytes: None,
             packets_in_flight: 64,
             interrupt_register_writes: 1,
         }
@@ -115,10 +129,24 @@ impl DmaConfig {
         ] {
             one_to(most, &format!("nic.dma.{name}"), value)?;
         }
-        if self.read_setup_ns > MOST_SETUP_NS {
-            let expected = format!("0 to {MOST_SETUP_NS}");
-            let path = "nic.dma.read_setup_ns";
-            return Err(Invalid::new(path, self.read_setup_ns, &expected));
+        for (name, setup_ns) in [
+            ("read_setup_ns", self.read_setup_ns),
+            ("write_setup_ns", self.write_setup_ns),
+        ] {
+            if setup_ns > MOST_SETUP_NS {
+                let expected = format!("0 to {MOST_SETUP_NS}");
+                return Err(Invalid::new(
+                    &format!("nic.dma.{name}"),
+                    setup_ns,
+                    &expected,
+                ));
+            }
+        }
+        for (name, limit) in [
+            ("read_limit_bytes", self.read_limit_bytes),
+            ("write_limit_bytes", self.write_limit_bytes),
+        ] {
+            positive(&format!("nic.dma.{name}"), limit.unwrap_or(1).into())?;
         }
         if self.interrupt_register_writes > MOST_REGISTER_WRITES {
             let path = "nic.dma.interrupt_register_writes";
@@ -204,7 +232,7 @@ impl Default for NicConfig {
 
 impl NicConfig {
     /// Returns the scaled instruction count of a `task`.
-    pub(crate) fn instructions_of(&self, task: Task) -> u32 {
+    pub fn instructions_of(&self, task: Task) -> u32 {
         let scale = match task {
             Task::Lookup
             | Task::HostReceive
@@ -220,7 +248,7 @@ impl NicConfig {
     }
 
     /// Returns the configuration of the NIC's processor.
-    pub(crate) fn processor(&self) -> NicProcessorConfig {
+    pub fn processor(&self) -> NicProcessorConfig {
         NicProcessorConfig { mips: self.mips }
     }
 
@@ -277,3 +305,43 @@ impl NicConfig {
         Ok(())
     }
 }
+
+impl NicConfig {
+    /// Returns which TCP checksums the NIC computes and verifies: all, if nothing is said of its hardware.
+    pub(crate) fn checksums(&self) -> Checksums {
+        let hardware = self.hardware.as_ref();
+        hardware.map_or_else(Checksums::default, |hardware| hardware.checksums)
+    }
+}
+
+impl Experiment {
+    /// Gives the keys that the hardware of this NIC decides the values of the hardware.
+    pub(super) fn use_hardware(&mut self) {
+        let Some(hardware) = self.nic.hardware.as_deref_mut() else {
+            return;
+        };
+        // Clients have no NICs that could stop.
+        hardware.pause.sends = false;
+        let (rings, dma) = (hardware.descriptors, hardware.dma);
+        self.wire.rate_mbps = hardware.link.mbps;
+        self.nic.dma = DmaConfig {
+            descriptor_bytes: rings.send_bytes,
+            event_bytes: rings.arrived_bytes(),
+            reads_in_flight: dma.frames,
+            packets_in_flight: dma.frames,
+            read_setup_ns: dma.start_ns,
+            write_setup_ns: dma.receive_start_ns.unwrap_or(dma.start_ns),
+            read_limit_bytes: dma.send_limit_bytes,
+            write_limit_bytes: dma.receive_limit_bytes,
+            interrupt_register_writes: u32::from(hardware.driver.reads_cause),
+        };
+        let interface = &mut self.offload.host.interface;
+        interface.packet_buffers = rings.receive;
+        interface.packet_sends = Some(rings.send.max(LEAST_SENDS));
+        let most = &mut self.offload.adapter.interface.most_packets;
+        *most = (*most).max(rings.receive).max(rings.send);
+    }
+}
+
+/// The parts of a packet at most, each of which takes a descriptor.
+const LEAST_SENDS: u32 = 16;

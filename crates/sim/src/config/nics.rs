@@ -2,6 +2,7 @@
 
 use super::{Experiment, Invalid, NicConfig, OffloadAdapterConfig, one_to};
 use crate::machine::MOST_NICS;
+use baton_bus::interconnect::InterconnectConfig;
 use schemars::JsonSchema;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, DeserializeOwned, Deserializer, SeqAccess, Unexpected, Visitor};
@@ -104,19 +105,28 @@ impl NicsConfig {
 }
 
 impl Experiment {
-    /// Returns one copy of the experiment per NIC, in order, in which `nic` and the adapter's part have the values of that NIC.
+    /// Returns one copy of the experiment per NIC, in order, in which `nic` and the adapter's part have the values of that NIC, and what its
+    /// hardware decides has those of the hardware. Unless the interconnect has a model, it is the bus of the first NIC with hardware.
     ///
     /// # Errors
     /// A kind of NIC sets a key that no NIC has.
     pub(crate) fn of_nics(&self) -> Result<Vec<Self>, Invalid> {
-        let kinds = self.nics.kinds();
-        if kinds.is_empty() {
-            return Ok(vec![self.clone(); self.nics.count() as usize]);
-        }
         let mut all = Vec::with_capacity(self.nics.count() as usize);
-        for (number, kind) in kinds.iter().enumerate() {
+        for (number, kind) in self.nics.kinds().iter().enumerate() {
             let of_kind = self.of_kind(number, kind)?;
             all.extend(std::iter::repeat_n(of_kind, kind.count as usize));
+        }
+        if all.is_empty() {
+            all = vec![self.clone(); self.nics.count() as usize];
+        }
+        let mut hardware = all.iter().filter_map(|one| one.nic.hardware.as_ref());
+        let bus = match &self.interconnect {
+            InterconnectConfig::Ideal => hardware.next().map(|first| first.bus.clone()),
+            other => Some(other.clone()),
+        };
+        for one in &mut all {
+            one.interconnect = bus.clone().unwrap_or_default();
+            one.use_hardware();
         }
         Ok(all)
     }

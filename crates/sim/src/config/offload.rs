@@ -149,7 +149,7 @@ const MOST_BUFFERS: u32 = 1 << 20;
 const MOST_HEADER_BYTES: u32 = 100;
 
 /// Returns the length of the longest packet that crosses between the host's own stack and the wire, bytes.
-fn longest_packet(experiment: &Experiment) -> u32 {
+pub(super) fn longest_packet(experiment: &Experiment) -> u32 {
     let (server, clients) = (experiment.tcp.mss, experiment.clients.tcp.mss);
     u32::from(server.max(clients)) + MOST_HEADER_BYTES
 }

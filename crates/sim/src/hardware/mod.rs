@@ -10,6 +10,7 @@
 //! | [`MemoryHierarchy`] | stalls of an access to a range; invalidations by DMA | overlap of misses: the processor waits for each |
 //! | [`Processor`], [`NicProcessor`] | duration of work, busy time | pipelines, branches |
 //! | [`Disk`] | seek, rotation, transfer, order | zones, bad blocks, a cache beyond read-ahead |
+//! | [`nic::Nic`] | when a frame has passed a NIC: rings, engines, DMA, packet memory, interrupts | bit errors, virtual functions |
 //! | [`Wire`] | arrival of a frame | bit errors |
 
 mod cache;

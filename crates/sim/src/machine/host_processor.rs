@@ -81,7 +81,7 @@ impl HostProcessor {
             PerPacket {
                 packets,
                 cycles: per(tally.cycles),
-                instructions: per(tally.instructions),
+                instructions: per(tally.executed * u64::from(self.meter.instructions_per_cycle)),
                 l2_misses: per(tally.l2_misses),
             }
         };

@@ -14,7 +14,8 @@ const POOL_SPACING_SHIFT: u32 = 36;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) cycles: u64,
-    pub(super) instructions: u64,
+    /// Cycles in which instructions were executed.
+    pub(super) executed: u64,
     pub(super) l2_misses: u64,
 }
 
@@ -22,9 +23,10 @@ pub(super) struct Tally {
 #[derive(Debug)]
 pub(super) struct HostMeter {
     enabled: bool,
-    instructions: [u32; OPS.len()],
-    /// Whole cycles that the instructions of an operation take.
+    /// Whole cycles that the instructions of each operation take.
     cycles: [u32; OPS.len()],
+    /// Instructions of a cycle.
+    pub(super) instructions_per_cycle: u32,
     memory: MemoryHierarchy,
     /// Cycle at which the current piece of work began.
     started: u64,
@@ -39,7 +41,8 @@ pub(super) struct HostMeter {
 
 impl HostMeter {
     pub(super) fn new(config: &HostConfig, enabled: bool) -> Result<Self, Invalid> {
-        let mut instructions = [0; OPS.len()];
+        let instructions_per_cycle = config.instructions_per_cycle;
+        let mut cycles = [0; OPS.len()];
         for op in OPS {
             let scale = match (op, op.layer()) {
                 (op, _) if op.is_counted() => 100,
@@ -51,12 +54,13 @@ impl HostMeter {
                 _ => config.scale.application,
             };
             let scaled = u64::from(config.instructions.of(op)) * u64::from(scale) / 100;
-            instructions[op as usize] = u32::try_from(scaled).unwrap_or(u32::MAX);
+            let instructions = u32::try_from(scaled).unwrap_or(u32::MAX);
+            cycles[op as usize] = instructions.div_ceil(instructions_per_cycle);
         }
         Ok(Self {
             enabled,
-            instructions,
-            cycles: instructions.map(|count| count.div_ceil(config.instructions_per_cycle)),
+            cycles,
+            instructions_per_cycle,
             memory: MemoryHierarchy::new(&config.memory()).map_err(|e| e.within("host"))?,
             started: 0,
             executed: 0,
@@ -147,7 +151,7 @@ impl baton_kernel::Meter for HostMeter {
         if layer.is_network_stack() {
             let tally = &mut self.tallies[self.owner as usize];
             tally.cycles += cycles;
-            tally.instructions += u64::from(self.instructions[op as usize]) * u64::from(count);
+            tally.executed += cycles;
         }
     }
 

@@ -12,6 +12,7 @@ mod changes;
 mod clients;
 mod delay;
 mod goal;
+mod hardware;
 mod host_processor;
 mod long_run;
 mod marks;
@@ -153,7 +154,11 @@ impl Machine {
         policies: Policies,
     ) -> Result<Self, RunError> {
         let of_nics = experiment.of_nics()?;
-        let server = Server::new(experiment, &of_nics, policies, &*load[0])?;
+        let whole = Experiment {
+            interconnect: of_nics[0].interconnect.clone(),
+            ..experiment.clone()
+        };
+        let server = Server::new(&whole, &of_nics, policies, &*load[0])?;
         let ports = (0..).zip(&of_nics);
         let ports = ports.map(|(number, of_nic)| Port::new(of_nic, number));
         let ports = ports.collect::<Result<_, _>>()?;

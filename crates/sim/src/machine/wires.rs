@@ -10,7 +10,13 @@ impl Machine {
         let port = &mut self.ports[usize::from(nic)];
         while let Some(segment) = port.to_nic.receive(self.now) {
             self.taps.frame(self.now, Way::In, &segment);
-            (self.server).receive(self.now, nic, &segment, &mut self.taps)?;
+            match &mut port.hardware {
+                None => (self.server).receive(self.now, nic, &segment, &mut self.taps)?,
+                Some(hardware) => {
+                    hardware.receive(self.now, segment, &mut port.to_clients, &mut self.taps);
+                    self.server.expect_hardware(hardware.due());
+                }
+            }
         }
         let arrival = port.to_nic.next_arrival();
         self.arm(Tick::Nic(NicTick::AtNic, nic), arrival);

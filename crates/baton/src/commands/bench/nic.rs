@@ -50,7 +50,8 @@ pub(super) fn execute(arguments: &BenchNicArgs, interrupt: &Interrupt) -> Result
         host: arguments.host.as_deref().map(|host| ("--host", host)),
         settings: &arguments.set,
     })?;
-    let nic = *under_test.nic.hardware.unwrap_or_default();
+    let adapter = under_test.nic;
+    let nic = adapter.hardware.as_deref().cloned().unwrap_or_default();
     let partner = match &arguments.partner {
         Some(partner) => parts::nic(("--partner", partner))?,
         None => nic.clone(),
@@ -59,6 +60,7 @@ pub(super) fn execute(arguments: &BenchNicArgs, interrupt: &Interrupt) -> Result
     host.cores = arguments.cores.unwrap_or(u8::MAX).min(host.cores);
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let port = SimulatedPort {
+        adapter: nic.adapter.then_some(&adapter),
         flows: arguments.flows,
         ..SimulatedPort::with_partner(&nic, &partner, &host)
     };

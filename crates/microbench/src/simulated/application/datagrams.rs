@@ -1,9 +1,9 @@
 //! Senders of datagrams, or of the packets of a trace, at a rate.
 
 use super::super::frame::{Body, CHECK_SEQUENCE, Frame, Packets};
-use super::super::rss;
 use super::{Application, Outgoing};
 use crate::port::Latency;
+use baton_sim::hardware::nic::rss;
 use baton_wire::{Endpoint, Span, Time};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Bulk data over TCP connections, and what all tests with TCP share.
 
 use super::super::frame::{Body, Segment};
-use super::super::rss;
 use super::{Outgoing, Share};
+use baton_sim::hardware::nic::rss;
 use baton_tcp::{Config, Congestion, ConnId, Event, ListenerId, Stack, WindowProbe, WindowUpdate};
 use baton_wire::{Endpoint, Flow, Symbolic, Time};
 use slab::Slab;

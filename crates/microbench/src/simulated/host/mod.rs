@@ -143,7 +143,8 @@ impl Host {
             executed: 0,
             stall: 0,
         };
-        let checksum = |bytes: u32| costs.checksum_64_bytes * bytes.div_ceil(64);
+        let of_64_bytes = self.profile.instructions.checksum_64_bytes;
+        let checksum = |bytes: u32| of_64_bytes * bytes.div_ceil(64);
         let instructions = match work {
             Work::Send(Place { nic, slot, bytes }, traffic, lies_at) => {
                 let driver = &mut drivers[usize::from(nic)];

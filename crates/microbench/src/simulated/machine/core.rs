@@ -2,7 +2,7 @@
 
 use super::super::SimulationError;
 use super::super::application::{Application, Outgoing};
-use super::super::bus::{Bus, Tag};
+use super::super::bus::Bus;
 use super::super::event::{Context, Event};
 use super::super::frame::Frame;
 use super::super::host::{Host, Meter, Work};
@@ -13,6 +13,7 @@ use crate::port::Place as Loss;
 use baton_bus::Category;
 use baton_bus::interconnect::Operation;
 use baton_sim::config::{HostConfig, NicHardware};
+use baton_sim::hardware::nic::Tag;
 use baton_wire::{Span, Time};
 
 /// Bytes of a register.

@@ -33,9 +33,9 @@ impl Core {
         if !self.begin_driver(cx, devices, nic) {
             self.refill(cx, devices, nic);
             self.in_interrupt = None;
-            devices.interfaces[usize::from(nic)]
-                .nic
-                .end_interrupt(cx, self.number);
+            let interface = &mut devices.interfaces[usize::from(nic)];
+            let (nic, mut around) = interface.with_around(cx, devices.bus);
+            nic.end_interrupt(&mut around, self.number);
         }
     }
 }

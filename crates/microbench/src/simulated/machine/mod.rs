@@ -6,13 +6,14 @@ mod polling;
 
 use super::SimulationError;
 use super::application::Application;
-use super::bus::{Bus, Tag};
+use super::bus::Bus;
 use super::event::{Context, Event, NicId};
 use super::frame::Frame;
 use super::host::Place;
 use super::interface::Interface;
 use crate::frame::LinkRate;
-use baton_sim::config::{HostConfig, NicHardware};
+use baton_sim::config::{HostConfig, NicConfig, NicHardware};
+use baton_sim::hardware::nic::{self, Frame as _, Tag};
 use baton_wire::Time;
 use core::{Core, Devices};
 
@@ -21,6 +22,8 @@ use core::{Core, Devices};
 pub(super) struct Parts<'a> {
     /// One or more NICs, all on the bus of the first.
     pub(super) nics: Vec<&'a NicHardware>,
+    /// The adapter on each NIC; absent: they are plain NICs.
+    pub(super) adapter: Option<&'a NicConfig>,
     pub(super) host: &'a HostConfig,
     pub(super) drivers: Drivers,
     /// One application for each processor, which has a queue of each NIC.
@@ -48,6 +51,7 @@ impl Machine {
     pub(super) fn new(id: u8, parts: Parts<'_>, link: LinkRate) -> Result<Self, SimulationError> {
         let Parts {
             nics,
+            adapter,
             host,
             drivers,
             applications,
@@ -56,7 +60,7 @@ impl Machine {
         let polls = drivers == Drivers::Poll;
         let interface = |(nic, profile): (u8, &&NicHardware)| {
             let id = NicId { machine: id, nic };
-            Interface::new(id, profile, link, queues, polls)
+            Interface::new(id, (*profile, adapter), link, queues, polls)
         };
         let core =
             |(number, application)| Core::new([id, number], (host, &nics), polls, application);
@@ -74,7 +78,6 @@ impl Machine {
 
     /// Handles an event of the machine or of one of its NICs.
     pub(super) fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
-        let nic = |id: NicId| usize::from(id.nic);
         match event {
             Event::Processor(_, core) => {
                 let (core, mut devices) = self.core(core);
@@ -82,13 +85,13 @@ impl Machine {
             }
             Event::Bus(_) => self.handle_bus(cx),
             Event::Due(_, core) => self.cores[usize::from(core)].handle_due(),
-            Event::Engine(id, engine) => self.interfaces[nic(id)].nic.handle_engine(cx, engine),
-            Event::Dma(id) => self.interfaces[nic(id)].nic.handle_dma(cx, &mut self.bus),
-            Event::Buffered(id) => self.interfaces[nic(id)].nic.handle_buffered(),
-            Event::Sent(id) => self.interfaces[nic(id)].nic.handle_sent(cx),
-            Event::Stored(id) => self.interfaces[nic(id)].nic.handle_stored(),
-            Event::Delivered(id) => self.handle_delivered(cx, id.nic),
-            Event::Timer(id) => self.interfaces[nic(id)].nic.handle_timer(cx),
+            Event::Nic(id, event) => self.handle_nic(cx, id.nic, event),
+            Event::Firmware(id) => {
+                let interface = &mut self.interfaces[usize::from(id.nic)];
+                if let Some(firmware) = &mut interface.firmware {
+                    firmware.end_piece(&mut interface.nic);
+                }
+            }
             Event::Arrival(_) | Event::FromSwitch(_) => {
                 unreachable!("frames are passed to `receive`")
             }
@@ -98,14 +101,16 @@ impl Machine {
 
     /// Handles a frame that arrives at one of the NICs.
     pub(super) fn receive(&mut self, cx: &mut Context<'_>, nic: u8, frame: Frame) {
-        let Interface { nic, wire, .. } = &mut self.interfaces[usize::from(nic)];
-        nic.handle_arrival(cx, wire, frame);
+        let interface = &mut self.interfaces[usize::from(nic)];
+        let (nic, mut around) = interface.with_around(cx, &mut self.bus);
+        nic.handle_arrival(&mut around, frame);
         self.advance(cx);
     }
 
-    fn handle_delivered(&mut self, cx: &mut Context<'_>, number: u8) {
-        let Interface { nic, wire, .. } = &mut self.interfaces[usize::from(number)];
-        if let Some((slot, frame)) = nic.handle_delivered(cx, wire) {
+    fn handle_nic(&mut self, cx: &mut Context<'_>, number: u8, event: nic::Event) {
+        let interface = &mut self.interfaces[usize::from(number)];
+        let (nic, mut around) = interface.with_around(cx, &mut self.bus);
+        if let Some((slot, frame)) = nic.handle(&mut around, event) {
             let core = &mut self.cores[usize::from(frame.queue)];
             core.host
                 .receive_by_dma(cx.now, place(number, slot, &frame));
@@ -115,8 +120,8 @@ impl Machine {
 
     /// Begins everything that can begin.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>) {
-        for Interface { nic, wire, .. } in &mut self.interfaces {
-            nic.advance(cx, &mut self.bus, wire);
+        for interface in &mut self.interfaces {
+            interface.advance(cx, &mut self.bus);
         }
         for core in 0..self.cores.len() as u8 {
             let (core, mut devices) = self.core(core);
@@ -136,18 +141,19 @@ impl Machine {
     fn handle_bus(&mut self, cx: &mut Context<'_>) {
         self.bus.advance(cx);
         while let Some((number, tag)) = self.bus.poll_done() {
-            let nic = &mut self.interfaces[usize::from(number)].nic;
+            let interface = &mut self.interfaces[usize::from(number)];
             match tag {
                 Tag::Register(core) => self.cores[usize::from(core)].handle_register(cx.now),
                 Tag::SendFrame => {
-                    if let Some((slot, frame)) = nic.next_read() {
+                    if let Some((slot, frame)) = interface.nic.next_read() {
                         let core = &mut self.cores[usize::from(frame.queue)];
-                        core.host.send_by_dma(cx.now, place(number, slot, &frame));
+                        core.host.send_by_dma(cx.now, place(number, *slot, frame));
                     }
-                    nic.handle_transfer(cx, tag);
                 }
-                _ => nic.handle_transfer(cx, tag),
+                _ => {}
             }
+            let (nic, mut around) = interface.with_around(cx, &mut self.bus);
+            nic.handle_transfer(&mut around, tag);
         }
         self.bus.arm(cx);
     }
@@ -161,6 +167,9 @@ impl Machine {
         self.bus.restart_counts(now);
         for interface in &mut self.interfaces {
             interface.nic.restart_counts(now);
+            if let Some(firmware) = &mut interface.firmware {
+                firmware.restart_counts(now);
+            }
         }
     }
 
@@ -174,11 +183,16 @@ impl Machine {
         self.cores.iter().map(|core| &core.application)
     }
 
-    /// Returns the utilisation, since the start of the measurement, of the busiest processor, the bus, and the busiest engines, DMA start
+    /// Returns the utilisation, since the start of the measurement, of the busiest processor, the bus, and the busiest engines or firmware, DMA start
     /// and packet memory of any NIC.
     pub(super) fn utilisation(&self, now: Time) -> [f64; 5] {
         let nics = self.interfaces.iter();
-        let of_nics = nics.map(|interface| interface.nic.utilisation(now));
+        let of_nics = nics.map(|interface| {
+            let [engines, dma, memory] = interface.nic.utilisation(now);
+            let firmware = interface.firmware.as_ref();
+            let of_firmware = firmware.map_or(0.0, |firmware| firmware.utilisation(now));
+            [engines.max(of_firmware), dma, memory]
+        });
         let [engines, dma, memory] = of_nics.fold([0.0; 3], |most: [f64; 3], one: [f64; 3]| {
             std::array::from_fn(|n| f64::max(most[n], one[n]))
         });

@@ -20,7 +20,6 @@ fn fast_host() -> HostConfig {
             interrupt: 1,
             poll: 1,
             segment: 1,
-            checksum_64_bytes: 1,
             refill_batch: 16,
             route: 1,
         },
@@ -342,4 +341,51 @@ fn the_same_trial_gives_the_same_bits() {
     ] {
         assert_eq!(again(test, load), again(test, load));
     }
+}
+
+#[test]
+fn an_ideal_adapter_changes_nothing_and_a_slow_one_is_named() {
+    let host = crate::profile::host("athlon-2000");
+    let mut nic = crate::profile::nic("nic-intel-server");
+    nic.pause.sends = false;
+    let with = |adapter: Option<&NicConfig>, test: Test| {
+        let mut port = SimulatedPort {
+            adapter,
+            ..SimulatedPort::alike(&nic, &host)
+        };
+        let load = match test.has_connections() {
+            true => Load::Connections(8),
+            false => Load::Rate(test.line_rate(LinkRate::GIGABIT)),
+        };
+        trial_on(&mut port, test, load)
+    };
+    let mut adapter = NicConfig::default();
+    (adapter.scale.host, adapter.mips) = (0, 1_000_000);
+    for test in [Test::UdpReceive18, Test::UdpSend18, Test::TcpReceive] {
+        let [plain, ideal] = [None, Some(&adapter)].map(|adapter| {
+            let trial = with(adapter, test);
+            trial.sent.delivered + trial.received.delivered + trial.goodput_bytes
+        });
+        let ratio = ideal as f64 / plain as f64;
+        assert!(
+            (0.99..1.01).contains(&ratio),
+            "{test:?}: {ideal} and {plain}"
+        );
+    }
+    // 600 instructions for each received frame, 600 for each frame to send.
+    (adapter.scale.host, adapter.mips) = (100, 60);
+    for test in [Test::UdpReceive18, Test::UdpSend18, Test::UdpThreeWay18] {
+        let trial = with(Some(&adapter), test);
+        let frames = trial.received.delivered + trial.sent.sent;
+        let rate = frames as f64 / trial.seconds;
+        assert!((95_000.0..101_000.0).contains(&rate), "{test:?}: {rate}");
+        let share =
+            |one: &&Use| (one.machine, one.resource) == (Role::UnderTest, Resource::NicProcessor);
+        let firmware = trial.uses.iter().find(share).expect("it is measured");
+        assert!(firmware.is_full(), "{test:?}: {firmware:?}");
+    }
+    adapter.firmware.receive_queue_packets = 64;
+    let trial = with(Some(&adapter), Test::UdpReceive18);
+    let mut losses = trial.received.losses.iter();
+    assert!(losses.any(|(place, frames)| place == Place::AdapterQueue && frames > 0));
 }

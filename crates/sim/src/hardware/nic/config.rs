@@ -42,6 +42,9 @@ pub struct NicHardware {
     pub driver: DriverRule,
     /// Whether interrupts are messages on the bus (MSI) instead of a line.
     pub messages: bool,
+    /// Whether `baton bench` tests the NIC with an adapter, whose firmware (`nic.mips`, `nic.instructions`, `nic.firmware`) looks up each frame.
+    /// In a run a NIC always has one.
+    pub adapter: bool,
     /// Maximum number of queue pairs, each with a send and a receive queue. Each processor has a pair of its own; receive-side scaling
     /// spreads frames over them.
     #[schemars(range(min = 1))]
@@ -265,6 +268,7 @@ impl Default for NicHardware {
             pause: PauseRule::default(),
             driver: DriverRule::default(),
             messages: false,
+            adapter: false,
             queues: 1,
         }
     }

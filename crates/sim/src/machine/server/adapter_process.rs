@@ -2,7 +2,7 @@
 
 mod engine;
 
-use super::super::capture::{LOST_ON_WIRE, Taps};
+use super::super::capture::Taps;
 use super::super::port::Port;
 use super::carrier::Carrier;
 use super::data::Packet;
@@ -13,7 +13,6 @@ use baton_bus::BatchingRule;
 use baton_bus::link::LinkError;
 use baton_nic::adapter::SessionStats;
 use baton_nic::{Drop, Drops, Governor, Process, Schedule};
-use baton_timeline::Way;
 use baton_wire::Time;
 use engine::{Engine, Outgoing};
 
@@ -29,6 +28,8 @@ pub(super) struct AdapterProcess {
     process: Process<Received>,
     /// Time of the next call, or [`Time::NEVER`] if it is unknown.
     due: Time,
+    /// Whether the process waits until its hardware can take more frames to send.
+    is_blocked: bool,
 }
 
 impl AdapterProcess {
@@ -55,18 +56,19 @@ impl AdapterProcess {
             worker: Worker::new(config.wake_up, experiment.run.nic_seed(number) ^ 0xada9),
             process,
             due: Time::NEVER,
+            is_blocked: false,
         })
     }
 
-    /// Handles a frame from the wire, which is the last frame that passed `taps`.
-    pub(super) fn receive(&mut self, now: Time, packet: Packet, taps: &mut Taps) {
-        let bytes = packet.frame_len() as u32;
+    /// Handles a frame that came from the wire at this time.
+    pub(super) fn receive(&mut self, now: Time, (since, packet): Received, taps: &mut Taps) {
+        let (bytes, client) = (packet.frame_len() as u32, packet.src);
         let adapter = &mut self.engine.adapter;
         // A dropped frame is counted by reason. If the adapter asks the host for relief, the request is sent when the next packet gets
         // memory.
-        let received = (self.process).receive(now, adapter, (now, packet), bytes);
+        let received = (self.process).receive(now, adapter, (since, packet), bytes);
         if let Err(reason) = received {
-            taps.lost_last(now, reason.name());
+            taps.lost(now, client, reason.name());
             if reason == Drop::Memory {
                 return;
             }
@@ -83,7 +85,15 @@ impl AdapterProcess {
     /// Returns the time of the next call, or [`Time::NEVER`] if it is unknown.
     #[inline]
     pub(super) fn due(&self) -> Time {
-        self.due
+        match self.is_blocked {
+            true => Time::NEVER,
+            false => self.due,
+        }
+    }
+
+    /// Lets the process continue if its hardware can take more frames to send.
+    pub(super) fn unblock(&mut self, port: &Port) {
+        self.is_blocked &= port.is_full();
     }
 
     /// Returns whether the process sleeps until an event wakes it up.
@@ -133,25 +143,19 @@ impl AdapterProcess {
         port: &mut Port,
         taps: &mut Taps,
     ) -> Result<(), LinkError> {
-        let Port {
-            nic, to_clients, ..
-        } = port;
         for Outgoing {
             segment,
             host_since,
         } in self.engine.tcp.outgoing.drain(..)
         {
             match host_since {
-                Some(since) => nic.count_host_packet_sent(now - since),
-                None => nic.nic_packets_sent += 1,
+                Some(since) => port.nic.count_host_packet_sent(now - since),
+                None => port.nic.nic_packets_sent += 1,
             }
-            taps.frame(now, Way::Out, &segment);
-            if !to_clients.send(now, segment.frame_len(), segment) {
-                taps.lost_last(now, LOST_ON_WIRE);
-            }
+            port.send(now, segment, taps);
         }
         for since in self.engine.tcp.passed.drain(..) {
-            nic.count_host_packet_received(now - since);
+            port.nic.count_host_packet_received(now - since);
         }
         link.release_adapter(now, carrier);
         self.take_requests(now, link)?;
@@ -212,6 +216,10 @@ impl AdapterProcess {
         taps: &mut Taps,
     ) -> Result<(), LinkError> {
         while self.due <= now {
+            self.is_blocked = port.is_full();
+            if self.is_blocked {
+                break;
+            }
             let (engine, nic) = (&mut self.engine, &mut port.nic);
             if engine.do_piece(now, &mut self.process, link, nic, taps)? {
                 engine.charge_moves(nic);

@@ -2,7 +2,8 @@
 
 use super::reads::Reads;
 use super::transfers::{BusTransfer, Transfers};
-use crate::config::{DmaConfig, Invalid, of_interconnect};
+use super::writes::Writes;
+use crate::config::{DmaConfig, Invalid, NicConfig, of_interconnect};
 use baton_bus::interconnect::{
     DeviceId, Interconnect, InterconnectConfig, Operation, Piece, Transfer, Usage,
 };
@@ -13,6 +14,9 @@ use std::cell::Cell;
 /// Bytes of a doorbell: the index of the ring.
 const DOORBELL_BYTES: u64 = 4;
 
+/// Bytes of an interrupt message (PCI Express 6.1.4).
+const MESSAGE_BYTES: u64 = 4;
+
 /// What crosses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Crossing {
@@ -20,6 +24,8 @@ pub(super) enum Crossing {
     Requests(u32),
     /// This number of response descriptors, to the host.
     Responses(u32),
+    /// An interrupt of the host, which the adapter decides on apart from its responses.
+    Interrupt,
     /// The data of the DMA with this number, in either direction, and of the DMAs that go with it.
     Data(u64),
 }
@@ -40,6 +46,8 @@ enum Step {
     Doorbell(u32),
     /// The host is interrupted because responses are in its memory.
     Interrupt(u32),
+    /// The host is interrupted apart from responses.
+    Announce,
     /// The crossing transfers its descriptors or data.
     Move(Crossing),
     /// An adapter reads `pieces` pieces, after which the DMA `number` is complete, if it is given.
@@ -56,7 +64,7 @@ impl Step {
     fn name(self) -> &'static str {
         match self {
             Self::Doorbell(_) => "doorbell",
-            Self::Interrupt(_) => "interrupt",
+            Self::Interrupt(_) | Self::Announce | Self::Move(Crossing::Interrupt) => "interrupt",
             Self::Move(Crossing::Requests(_)) => "read requests",
             Self::Move(Crossing::Responses(_)) => "write responses",
             Self::Move(Crossing::Data(_)) => "write data",
@@ -75,6 +83,9 @@ fn bytes_of(pieces: &[Piece]) -> u64 {
 struct Engine {
     config: DmaConfig,
     reads: Reads,
+    writes: Writes,
+    /// How the adapter interrupts the host apart from its responses; `None` if it interrupts with each transfer of responses.
+    announces: Option<Operation>,
     /// Number of crossings in progress to the adapter.
     arriving: u32,
 }
@@ -107,12 +118,20 @@ impl Carrier {
     /// Creates an idle carrier for adapters with these DMA parameters.
     pub(super) fn new<'a>(
         config: &InterconnectConfig,
-        adapters: impl IntoIterator<Item = &'a DmaConfig>,
+        adapters: impl IntoIterator<Item = &'a NicConfig>,
         latency: Span,
     ) -> Result<Self, Invalid> {
-        let engines = adapters.into_iter().map(|config| Engine {
-            config: config.clone(),
-            reads: Reads::new(config),
+        let engines = adapters.into_iter().map(|nic| Engine {
+            config: nic.dma.clone(),
+            reads: Reads::new(&nic.dma),
+            writes: Writes::new(&nic.dma),
+            announces: nic
+                .hardware
+                .as_ref()
+                .map(|hardware| match hardware.messages {
+                    true => Operation::DmaWrite,
+                    false => Operation::Interrupt,
+                }),
             arriving: 0,
         });
         let engines: Vec<_> = engines.collect();
@@ -192,9 +211,48 @@ impl Carrier {
         number: u64,
         bytes: BytesByCategory,
     ) {
+        let engine = self.engine(adapter);
+        engine.arriving += 1;
+        if engine.writes.begins_at_once() {
+            return self.write_now(now, adapter, number, bytes);
+        }
+        engine.writes.push(now, number, bytes);
+        self.due.set(None);
+    }
+
+    /// Begins a write of the data of a DMA.
+    fn write_now(&mut self, now: Time, adapter: DeviceId, number: u64, mut bytes: BytesByCategory) {
+        let limit = self.engine(adapter).writes.limit;
+        while bytes.total() > limit {
+            let part = bytes.take(limit);
+            if let Some(bus) = &mut self.bus {
+                bus.submit(
+                    now,
+                    Transfer {
+                        device: adapter,
+                        operation: Operation::DmaWrite,
+                        bytes: part,
+                        tag: 0,
+                        reported: false,
+                    },
+                );
+            }
+        }
         let step = Step::Move(Crossing::Data(number));
-        self.engine(adapter).arriving += 1;
         self.submit(now, adapter, step, Operation::DmaWrite, bytes);
+    }
+
+    /// Lets an adapter interrupt the host.
+    pub(super) fn announce(&mut self, now: Time, adapter: DeviceId) {
+        let Some(operation) = self.engine(adapter).announces else {
+            return;
+        };
+        let bytes = match operation {
+            Operation::DmaWrite => BytesByCategory::of(Category::Other, MESSAGE_BYTES),
+            _ => BytesByCategory::default(),
+        };
+        self.arriving_at_host += 1;
+        self.submit(now, adapter, Step::Announce, operation, bytes);
     }
 
     fn engine(&mut self, adapter: DeviceId) -> &mut Engine {
@@ -255,7 +313,8 @@ impl Carrier {
     #[inline(never)]
     fn look_forward(&self) -> Time {
         let landing = self.landing.front().map_or(Time::NEVER, |&(at, _)| at);
-        let reads = self.engines.iter().map(|engine| engine.reads.due());
+        let engines = self.engines.iter();
+        let reads = engines.map(|engine| engine.reads.due().min(engine.writes.due()));
         let done = self.bus.as_ref().and_then(|bus| bus.poll_timeout());
         let due = reads.fold(landing.min(done.unwrap_or(Time::NEVER)), Time::min);
         self.due.set(Some(due));
@@ -277,6 +336,9 @@ impl Carrier {
             if self.engines[usize::from(adapter)].reads.due() <= now {
                 self.begin_reads(now, DeviceId(adapter));
             }
+            while let Some((number, bytes)) = self.engines[usize::from(adapter)].writes.begin(now) {
+                self.write_now(now, DeviceId(adapter), number, bytes);
+            }
         }
         while let Some(&(at, landed)) = self.landing.front()
             && at <= now
@@ -297,7 +359,8 @@ impl Carrier {
     pub(super) fn poll_landed(&mut self) -> Option<Landed> {
         let landed = self.landed.pop()?;
         match landed {
-            Landed::OfAdapter(_, Crossing::Responses(_)) | Landed::FromDisk(_) => {
+            Landed::OfAdapter(_, Crossing::Responses(_) | Crossing::Interrupt)
+            | Landed::FromDisk(_) => {
                 self.arriving_at_host -= 1;
             }
             Landed::OfAdapter(adapter, _) => self.engine(adapter).arriving -= 1,
@@ -334,14 +397,16 @@ impl Carrier {
                     let step = Step::Move(Crossing::Requests(count));
                     self.submit(now, device, step, Operation::DmaRead, bytes);
                 }
-                Step::Move(Crossing::Responses(count)) => {
+                Step::Move(Crossing::Responses(count))
+                    if self.engine(device).announces.is_none() =>
+                {
                     let nothing = BytesByCategory::default();
                     let step = Step::Interrupt(count);
                     self.submit(now, device, step, Operation::Interrupt, nothing);
                 }
-                Step::Interrupt(count) => {
+                Step::Interrupt(_) | Step::Announce => {
                     self.write_registers(now, device);
-                    self.crossed(done.at, device, Step::Interrupt(count));
+                    self.crossed(done.at, device, step);
                 }
                 Step::Read { pieces, .. } => {
                     self.engine(device).reads.handle_done(done.at, pieces);
@@ -358,6 +423,7 @@ impl Carrier {
         match step {
             Step::Doorbell(count) => self.land(at, device, Crossing::Requests(count)),
             Step::Interrupt(count) => self.land(at, device, Crossing::Responses(count)),
+            Step::Announce => self.land(at, device, Crossing::Interrupt),
             Step::Move(crossing) => self.land(at, device, crossing),
             Step::Read { number: None, .. } => {}
             Step::Read {
@@ -456,8 +522,8 @@ mod tests {
 
     fn carrier(interconnect: &str, latency_us: u64) -> Carrier {
         let config = InterconnectConfig::preset(interconnect).unwrap();
-        let dma = DmaConfig::default();
-        Carrier::new(&config, [&dma, &dma], Span::from_us(latency_us)).unwrap()
+        let nic = NicConfig::default();
+        Carrier::new(&config, [&nic, &nic], Span::from_us(latency_us)).unwrap()
     }
 
     /// Returns everything that arrives, with the times.

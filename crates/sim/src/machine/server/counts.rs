@@ -5,6 +5,7 @@ use super::super::names::{complete, counts, since, snake_case};
 use super::super::timeline::Gauge;
 use super::host_stack::HostStack;
 use super::{End, Server};
+use crate::hardware::nic::Dropped;
 use crate::results::{
     HandoffResults, HostResults, NicCacheResults, NicResults, OffloadResults, Sample,
 };
@@ -223,8 +224,10 @@ impl Server {
             ("host_buffer_too_short", stats.packets_too_long),
         ];
         let of_queues = adapter.drops().into_iter().flat_map(Drops::iter);
+        let of_hardware =
+            self.hardware_drops[nic].map(|count| (Dropped::ReceiveFifo.name(), count));
         Counts {
-            drops: counts(of_queues.chain(of_adapter)),
+            drops: counts(of_queues.chain(of_adapter).chain(of_hardware)),
             ..Counts::of_tcp(adapter.tcp_stats())
         }
     }

@@ -187,6 +187,7 @@ impl SimulatedLink {
         match crossing {
             Crossing::Requests(count) => self.to_adapter.arrived += count as usize,
             Crossing::Responses(count) => self.to_host.arrived += count as usize,
+            Crossing::Interrupt => {}
             Crossing::Data(number) => {
                 let first = (number - self.first_dma) as usize;
                 self.dmas[first].is_over = true;

@@ -17,12 +17,14 @@ mod driver;
 mod file_system;
 mod host_process;
 mod host_stack;
+mod interrupts;
 mod link;
 mod metered;
 mod reads;
 mod transfers;
 mod turns;
 mod worker;
+mod writes;
 
 use super::builder::Policies;
 use super::capture::Taps;
@@ -44,6 +46,7 @@ use carrier::{Carrier, Crossing, Landed};
 use counts::Before;
 use data::LinkData;
 use host_process::HostProcess;
+use interrupts::Interrupts;
 use link::SimulatedLink;
 pub(super) use transfers::BusTransfer;
 
@@ -60,6 +63,14 @@ pub(super) struct Server {
     /// Whether the interconnect is not ideal.
     takes_time: bool,
     before: Before,
+    /// Whether any adapter has hardware, and the interrupts of those that have.
+    has_hardware: bool,
+    interrupts: Vec<Option<Interrupts>>,
+    /// When the hardware of an adapter has its next event, and when an adapter interrupts, at the latest.
+    hardware_due: Time,
+    interrupt_due: Time,
+    /// Frames for which the packet memory of each adapter with hardware had no space.
+    hardware_drops: Vec<Option<u64>>,
 }
 
 impl Server {
@@ -88,14 +99,26 @@ impl Server {
         let adapters = adapters.map(|(number, of_nic)| adapter(of_nic, number, &policies));
         let adapters = adapters.collect::<Result<Vec<_>, _>>()?;
         let latency = Span::from_ns(config.link.latency_ns.into());
-        let dmas = nics.iter().map(|of_nic| &of_nic.nic.dma);
+        let configs = nics.iter().map(|of_nic| &of_nic.nic);
+        let interrupts = nics.iter().map(|of_nic| {
+            let hardware = of_nic.nic.hardware.as_ref()?;
+            Some(Interrupts::new(hardware.receive_interrupts))
+        });
         Ok(Self {
-            carrier: Carrier::new(&experiment.interconnect, dmas, latency)?,
+            carrier: Carrier::new(&experiment.interconnect, configs, latency)?,
             adapters,
             ends,
             host,
             takes_time: experiment.interconnect != InterconnectConfig::Ideal,
             before: Before::default(),
+            has_hardware: nics.iter().any(|of_nic| of_nic.nic.hardware.is_some()),
+            interrupts: interrupts.collect(),
+            hardware_due: Time::NEVER,
+            interrupt_due: Time::NEVER,
+            hardware_drops: nics
+                .iter()
+                .map(|of_nic| of_nic.nic.hardware.as_ref().map(|_| 0))
+                .collect(),
         })
     }
 
@@ -111,8 +134,47 @@ impl Server {
         taps: &mut Taps,
     ) -> Result<(), LinkError> {
         self.catch_up(now)?;
-        self.adapters[usize::from(nic)].receive(now, data::from_wire(segment), taps);
+        self.adapters[usize::from(nic)].receive(now, (now, data::from_wire(segment)), taps);
         Ok(())
+    }
+
+    /// Announces an event of the hardware of an adapter.
+    pub(super) fn expect_hardware(&mut self, due: Time) {
+        self.hardware_due = self.hardware_due.min(due);
+    }
+
+    /// Handles the events of the adapters' hardware, and interrupts that are due.
+    #[inline(never)]
+    fn run_hardware(&mut self, now: Time, ports: &mut [Port], taps: &mut Taps) {
+        self.hardware_due = Time::NEVER;
+        for (nic, (adapter, port)) in self.adapters.iter_mut().zip(ports).enumerate() {
+            let Some(hardware) = &mut port.hardware else {
+                continue;
+            };
+            hardware.handle_timeout(now, &mut port.to_clients, taps);
+            while let Some((since, segment)) = hardware.poll_received() {
+                adapter.receive(now, (since, data::from_wire(&segment)), taps);
+            }
+            self.hardware_due = self.hardware_due.min(hardware.due());
+            self.hardware_drops[nic] = Some(hardware.dropped());
+            adapter.unblock(port);
+        }
+        if self.interrupt_due <= now {
+            for (device, interrupts) in (0..).map(DeviceId).zip(&mut self.interrupts) {
+                if interrupts
+                    .as_mut()
+                    .is_some_and(|one| one.handle_timeout(now))
+                {
+                    self.carrier.announce(now, device);
+                }
+            }
+            self.expect_interrupts();
+        }
+    }
+
+    fn expect_interrupts(&mut self) {
+        let due = self.interrupts.iter().flatten().map(Interrupts::due);
+        self.interrupt_due = due.fold(Time::NEVER, Time::min);
     }
 
     /// Announces a connection from this endpoint, with the number of enqueues to its send buffer, which the simulator knows.
@@ -134,7 +196,8 @@ impl Server {
     #[inline]
     fn work_due(&self) -> Time {
         let of_adapters = self.adapters.iter().map(AdapterProcess::due);
-        of_adapters.fold(self.host.due(), Time::min)
+        let of_hardware = self.hardware_due.min(self.interrupt_due);
+        of_adapters.fold(self.host.due().min(of_hardware), Time::min)
     }
 
     /// Reports whether a process sleeps until something arrives, or may continue with output that was held up. All other processes are busy
@@ -200,12 +263,19 @@ impl Server {
         loop {
             self.carrier.handle_timeout(now);
             self.look(now)?;
+            if self.hardware_due.min(self.interrupt_due) <= now {
+                self.run_hardware(now, ports, taps);
+                self.look(now)?;
+            }
             if self.work_due() <= now {
                 let adapters = self.adapters.iter_mut().zip(&mut self.ends);
                 for ((adapter, end), port) in adapters.zip(&mut *ports) {
                     adapter.begin_work(now, &mut end.link, &mut self.carrier, port, taps)?;
                 }
                 (self.host).begin_work(now, &mut self.ends, &mut self.carrier, host, taps)?;
+            }
+            if self.has_hardware {
+                self.after_work(now, ports);
             }
             // After work that took no time there may be more to do.
             let due = self.due();
@@ -233,7 +303,8 @@ impl Server {
                     let link = &mut self.ends[adapter].link;
                     link.handle_landed(crossing);
                     match crossing {
-                        Crossing::Responses(_) => self.host.look_at(now, &self.ends),
+                        Crossing::Responses(count) => self.responses_arrived(now, device, count),
+                        Crossing::Interrupt => self.interrupted(now, device),
                         _ => self.adapters[adapter].look_at(now, link)?,
                     }
                 }
@@ -247,6 +318,43 @@ impl Server {
             self.host.look_at(now, &self.ends);
         }
         Ok(())
+    }
+
+    /// Handles the arrival of responses in host memory.
+    fn responses_arrived(&mut self, now: Time, device: DeviceId, count: u32) {
+        let Some(interrupts) = &mut self.interrupts[usize::from(device.0)] else {
+            return self.host.look_at(now, &self.ends);
+        };
+        if interrupts.handle_responses(now, count) {
+            self.carrier.announce(now, device);
+        }
+        self.expect_interrupts();
+    }
+
+    /// Computes when the hardware has its next event, after work of the processes.
+    fn after_work(&mut self, now: Time, ports: &[Port]) {
+        for hardware in ports.iter().filter_map(|port| port.hardware.as_ref()) {
+            self.hardware_due = self.hardware_due.min(hardware.due());
+        }
+        if self.host.is_asleep() {
+            for interrupts in self.interrupts.iter_mut().flatten() {
+                interrupts.handle_sleep(now);
+            }
+        }
+        self.expect_interrupts();
+    }
+
+    /// Handles the arrival of an interrupt from an adapter.
+    fn interrupted(&mut self, now: Time, device: DeviceId) {
+        self.host.look_at(now, &self.ends);
+        let asleep = self.host.is_asleep();
+        if let Some(interrupts) = &mut self.interrupts[usize::from(device.0)] {
+            interrupts.handle_interrupt();
+            if asleep {
+                interrupts.handle_sleep(now);
+            }
+        }
+        self.expect_interrupts();
     }
 
     /// Records internal events for a timeline from now on.
@@ -331,6 +439,7 @@ fn end(experiment: &Experiment, number: u8, policies: &Policies) -> Result<End, 
     }
     let takes_no_time =
         experiment.interconnect == InterconnectConfig::Ideal && config.link.latency_ns == 0;
+    let takes_no_time = takes_no_time && experiment.nic.hardware.is_none();
     // An adapter that does all pending work in one piece would process the data within the same piece.
     if takes_no_time && config.adapter.piece == Piece::One {
         link.move_data_at_once();

@@ -23,6 +23,8 @@ pub(super) struct Reads {
     limit: u32,
     /// Time between the end of a read and the next.
     setup: Span,
+    /// Most bytes of a piece.
+    most_bytes: u32,
     waiting: Fifo<Read>,
     /// Number of pieces that are being read.
     under_way: u32,
@@ -35,6 +37,7 @@ impl Reads {
         Self {
             limit: config.reads_in_flight,
             setup: Span::from_ns(config.read_setup_ns.into()),
+            most_bytes: config.read_limit_bytes.unwrap_or(u32::MAX),
             waiting: Fifo::new(),
             under_way: 0,
             ready_at: Time::ZERO,
@@ -43,6 +46,23 @@ impl Reads {
 
     /// Adds a read of all `pieces`: a single read, unless the engine takes the pieces one by one.
     pub(super) fn push(&mut self, number: u64, pieces: &[Piece]) {
+        if pieces.iter().any(|piece| piece.bytes > self.most_bytes) {
+            let limited: Pieces = pieces.iter().flat_map(|one| self.limited(*one)).collect();
+            return self.push_limited(number, &limited);
+        }
+        self.push_limited(number, pieces);
+    }
+
+    /// Splits a piece into pieces that are short enough for one read.
+    fn limited(&self, Piece { category, bytes }: Piece) -> impl Iterator<Item = Piece> {
+        let most = self.most_bytes;
+        (0..bytes.div_ceil(most)).map(move |nth| Piece {
+            category,
+            bytes: most.min(bytes - nth * most),
+        })
+    }
+
+    fn push_limited(&mut self, number: u64, pieces: &[Piece]) {
         let one_by_one = self.limit == 1 || self.setup > Span::ZERO;
         let together = if one_by_one { 1 } else { pieces.len() };
         let mut reads = pieces.chunks(together).peekable();

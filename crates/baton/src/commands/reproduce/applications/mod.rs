@@ -7,7 +7,7 @@ mod figure;
 mod loads;
 mod text;
 
-use super::microbench::{measure_all, statement_row, table_of_statements};
+use super::microbench::{PROFILES, measure_all, statement_row, table_of_statements};
 use super::{Context, Outcome, Reproduction, Row};
 use crate::failure::Failure;
 use crate::runner::for_all;
@@ -40,7 +40,7 @@ impl Study {
     /// Fails on bad input, if a profile cannot be simulated, or if the user interrupts.
     pub(super) fn run(context: &Context<'_>) -> Result<Self, Failure> {
         let (logs, traces) = (loads::logs(context)?, loads::traces(context)?);
-        let mut laboratory = ApplicationLaboratory::of_report(logs, traces);
+        let mut laboratory = ApplicationLaboratory::of_report(&PROFILES, logs, traces);
         if let Some(packets) = context.measured {
             laboratory.router.trials = TrialLength::of_frames(packets);
             laboratory.web.responses = packets.max(1);
@@ -112,7 +112,7 @@ fn accepted(context: &Context<'_>, laboratory: &Laboratory) -> Result<Vec<f64>, 
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let mut laboratory = Laboratory::of_report();
+    let mut laboratory = Laboratory::of_report(&PROFILES);
     if let Some(frames) = context.measured {
         laboratory.settings.trials = TrialLength::of_frames(frames);
     }

@@ -8,8 +8,10 @@ mod text;
 pub(super) use text::statement_table as table_of_statements;
 
 use super::{Context, Outcome, Reproduction, Row};
+use crate::config::parts;
 use crate::failure::Failure;
 use crate::runner::{Interrupt, for_all};
+use baton_microbench::Profiles;
 use baton_microbench::measure::TrialLength;
 use baton_microbench::report::{
     Bar, Laboratory, Partners, Point, Results, Series, Statement, Verdict, bars, pairs, statements,
@@ -23,6 +25,12 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     about: "ten microbenchmarks of six NICs, simulated with their drivers (Rice TR EE0401, Figures 5 to 11)",
     figure: true,
     run,
+};
+
+/// The profiles that ship with the program.
+pub(super) const PROFILES: Profiles = Profiles {
+    nic: parts::shipped_nic,
+    host: parts::shipped_host,
 };
 
 /// Measurements, and conclusions from them.
@@ -40,7 +48,7 @@ impl Study {
     /// # Errors
     /// Fails if a profile cannot be simulated, or if the user interrupts.
     pub(super) fn of_report(context: &Context<'_>) -> Result<Self, Failure> {
-        let mut laboratory = Laboratory::of_report();
+        let mut laboratory = Laboratory::of_report(&PROFILES);
         if let Some(frames) = context.measured {
             laboratory.settings.trials = TrialLength::of_frames(frames);
         }

@@ -37,7 +37,7 @@ const fn table() -> [[u32; 256]; INPUT] {
 }
 
 /// Returns the hash of an IPv4 frame from one endpoint to another.
-pub(super) fn hash(from: Endpoint, to: Endpoint) -> u32 {
+pub fn hash(from: Endpoint, to: Endpoint) -> u32 {
     let (IpAddr::V4(source), IpAddr::V4(destination)) = (from.addr, to.addr) else {
         return 0;
     };

@@ -1,30 +1,30 @@
 //! Interrupt coalescing: when a NIC interrupts.
 
-use baton_sim::hardware::nic::CoalescingRule;
+use super::CoalescingRule;
 use baton_wire::{Span, Time};
 
 /// Frames of one direction that the NIC has not reported to the host.
 #[derive(Clone, Debug)]
-pub(super) struct Coalescing {
+pub(crate) struct Coalescing {
     rule: CoalescingRule,
     frames: u32,
     since: Time,
     /// Time that [`next_due`](Self::next_due) last returned.
-    told: Time,
+    reported: Time,
 }
 
 impl Coalescing {
-    pub(super) fn new(rule: CoalescingRule) -> Self {
+    pub(crate) fn new(rule: CoalescingRule) -> Self {
         Self {
             rule,
             frames: 0,
             since: Time::ZERO,
-            told: Time::ZERO,
+            reported: Time::ZERO,
         }
     }
 
     /// Adds a frame, when `others` descriptors of the ring do not wait for the driver. Returns whether the NIC interrupts.
-    pub(super) fn add(&mut self, now: Time, others: u32) -> bool {
+    pub(crate) fn add(&mut self, now: Time, others: u32) -> bool {
         if self.frames == 0 {
             self.since = now;
         }
@@ -42,25 +42,25 @@ impl Coalescing {
     }
 
     /// Returns when the NIC interrupts; `None` if only more frames can make it interrupt.
-    fn due(&self) -> Option<Time> {
+    pub(crate) fn due(&self) -> Option<Time> {
         let time = self.rule.time_ns.filter(|_| self.frames > 0)?;
         Some(self.since + Span::from_ns(time.into()))
     }
 
     /// Returns when the NIC interrupts, but each time only once.
-    pub(super) fn next_due(&mut self) -> Option<Time> {
-        let due = self.due().filter(|due| *due != self.told)?;
-        self.told = due;
+    pub(crate) fn next_due(&mut self) -> Option<Time> {
+        let due = self.due().filter(|due| *due != self.reported)?;
+        self.reported = due;
         Some(due)
     }
 
     /// Returns whether the time has passed and the NIC interrupts.
-    pub(super) fn is_due(&self, now: Time) -> bool {
+    pub(crate) fn is_due(&self, now: Time) -> bool {
         self.due().is_some_and(|due| due <= now)
     }
 
     /// Restarts after the driver has looked at all but `left` frames. Returns whether the NIC interrupts again at once.
-    pub(super) fn restart(&mut self, now: Time, left: u32, others: u32) -> bool {
+    pub(crate) fn restart(&mut self, now: Time, left: u32, others: u32) -> bool {
         (self.frames, self.since) = (left, now);
         left > 0 && self.is_enough(others)
     }
