@@ -307,7 +307,7 @@ impl NicConfig {
 }
 
 impl NicConfig {
-    /// Returns which TCP checksums the NIC computes and verifies: all, if nothing is said of its hardware.
+    /// Returns which TCP checksums the NIC computes and verifies: all, if it has no `hardware`.
     pub(crate) fn checksums(&self) -> Checksums {
         let hardware = self.hardware.as_ref();
         hardware.map_or_else(Checksums::default, |hardware| hardware.checksums)
@@ -315,7 +315,7 @@ impl NicConfig {
 }
 
 impl Experiment {
-    /// Gives the keys that the hardware of this NIC decides the values of the hardware.
+    /// Sets the keys whose values follow from the hardware of this NIC.
     pub(super) fn use_hardware(&mut self) {
         let Some(hardware) = self.nic.hardware.as_deref_mut() else {
             return;
@@ -343,5 +343,5 @@ impl Experiment {
     }
 }
 
-/// The parts of a packet at most, each of which takes a descriptor.
+/// Maximum number of parts of a packet, each of which takes a descriptor.
 const LEAST_SENDS: u32 = 16;
