@@ -3,6 +3,7 @@
 use std::ops::{Add, AddAssign};
 
 use baton_wire::Span;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Direction in which bytes move. Either side may start the transfer.
@@ -49,7 +50,8 @@ impl Category {
 }
 
 /// One value for each category.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(bound = "T: JsonSchema + Default + Serialize")]
 pub struct ByCategory<T> {
     /// See [`Category::Content`].
     pub content: T,
@@ -175,7 +177,7 @@ impl<T: AddAssign> AddAssign for ByCategory<T> {
 }
 
 /// Traffic in one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionAccount {
     /// Number of DMA operations.
     pub crossings: u64,
@@ -184,7 +186,7 @@ pub struct DirectionAccount {
 }
 
 /// Traffic on the bus, in both directions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Accounting {
     /// From host memory to the NIC.
     pub to_nic: DirectionAccount,
@@ -254,7 +256,7 @@ impl AddAssign for Accounting {
 const BUCKETS: usize = 17;
 
 /// Number of ring entries per transfer: the histogram of batching section 3.2, in powers of two.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EntriesPerTransfer {
     /// Number of transfers.
     pub transfers: u64,

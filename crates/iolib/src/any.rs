@@ -12,6 +12,7 @@ use baton_bus::link::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
 use baton_wire::Time;
 use bytes::Bytes;
 use rustix::event::PollFlags;
+use rustix::fs::Stat;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
@@ -113,6 +114,14 @@ impl AnyHostLink {
     /// Returns the sizes of rings and buffers.
     pub fn geometry(&self) -> &Geometry {
         either!(self, link => link.geometry())
+    }
+
+    /// Begins a use of a file: see [`ShmHost::lend`].
+    pub fn lend(&mut self, file: BorrowedFd<'_>, about: &Stat) -> Option<u64> {
+        match self {
+            Self::Shm(link) => link.lend(file, about),
+            Self::Tcp(_) => None,
+        }
     }
 }
 
@@ -243,6 +252,9 @@ macro_rules! pass_on {
             }
             fn interest(&self) -> PollFlags {
                 either!(self, link => link.interest())
+            }
+            fn other_fd(&self) -> Option<BorrowedFd<'_>> {
+                either!(self, link => link.other_fd())
             }
             fn counters(&self) -> &LinkCounters {
                 either!(self, link => link.counters())

@@ -7,24 +7,43 @@ use std::mem::MaybeUninit;
 
 /// Size of a chunk, bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Maximum number of chunks. A frame that is kept keeps its whole chunk in use; when no chunk is free, frames get memory of their own.
+/// Default of the maximum number of chunks. A frame that is kept keeps its whole chunk in use; when no chunk is free, frames get memory of their own.
 const MOST_CHUNKS: usize = 64;
 /// Number of used chunks that are tried before a frame gets memory of its own.
 const MOST_TRIES: usize = 4;
 
 /// Hands out frames as reference-counted slices of chunks, and reuses a chunk once all its frames are dropped.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Arena {
     current: BytesMut,
     /// Chunks some of whose frames may still exist, oldest first.
     used: VecDeque<BytesMut>,
     /// Memory for frames when no chunk is free.
     lone: BytesMut,
+    most_chunks: usize,
     allocated: u64,
     alone: u64,
 }
 
+impl Default for Arena {
+    fn default() -> Self {
+        Self::of_chunks(MOST_CHUNKS)
+    }
+}
+
 impl Arena {
+    /// Creates an arena of at most this many chunks of 64 KiB.
+    pub fn of_chunks(most_chunks: usize) -> Self {
+        Self {
+            current: BytesMut::new(),
+            used: VecDeque::new(),
+            lone: BytesMut::new(),
+            most_chunks,
+            allocated: 0,
+            alone: 0,
+        }
+    }
+
     /// Returns the number of chunks.
     pub fn allocated(&self) -> u64 {
         self.allocated
@@ -96,7 +115,9 @@ impl Arena {
         unsafe { memory.advance_mut(len) };
         match own.is_empty() {
             true => Ok(self.current.split().freeze()),
-            false => Ok(Bytes::copy_from_slice(&own)),
+            // The memory of a short frame would be mostly unused.
+            false if len * 2 < limit => Ok(Bytes::copy_from_slice(&own)),
+            false => Ok(own.freeze()),
         }
     }
 
@@ -138,7 +159,7 @@ impl Arena {
             }
             self.used.push_back(oldest);
         }
-        if self.allocated as usize >= MOST_CHUNKS {
+        if self.allocated as usize >= self.most_chunks {
             return None;
         }
         self.allocated += 1;

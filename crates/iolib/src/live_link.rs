@@ -3,12 +3,12 @@
 use crate::counters::LinkCounters;
 use baton_bus::link::LinkError;
 use rustix::event::PollFlags;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// A link that can be waited for, alone ([`wait`](crate::wait)) or together with others.
 ///
 /// To wait, call [`LiveLink::prepare_to_sleep`]. If it returns `true`, wait until [`AsFd::as_fd`] is ready for [`LiveLink::interest`]; the
-/// next use of the link marks this side as awake. Callers that can afford to spin poll [`LiveLink::has_news`] first.
+/// next use of the link marks this side as awake, or until [`LiveLink::other_fd`] is readable, if there is one by then. Callers that can afford to spin poll [`LiveLink::has_news`] first.
 pub trait LiveLink: AsFd {
     /// Returns whether there is something to get, or work that was blocked can continue. With shared memory, this is only a memory access.
     ///
@@ -32,6 +32,11 @@ pub trait LiveLink: AsFd {
 
     /// Returns the events to wait for at the file descriptor.
     fn interest(&self) -> PollFlags;
+
+    /// Returns another descriptor that becomes readable when there is something to do. Once there is one, it stays.
+    fn other_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// Returns the counters of this side.
     fn counters(&self) -> &LinkCounters;

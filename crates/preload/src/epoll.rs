@@ -7,6 +7,7 @@
 //! whole wait.
 
 use crate::description::{ACCEPTABLE, Description, events_of};
+use crate::limit::Limit;
 use crate::session;
 use crate::signals::{self, SET_BYTES};
 use crate::sys::{self, Errno, call, errno_of};
@@ -18,40 +19,12 @@ use rustix::fd::{AsRawFd, BorrowedFd};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Maximum number of events taken from the adapter at once.
 const BATCH: usize = 256;
 /// Flags whose members are not used directly: the kernel does not say whether it has reported such a member.
 const NOT_DIRECT: u32 = ONE_SHOT | EXCLUSIVE;
-
-/// The time limit of a wait. It begins when somebody first asks how much is left: most waits find events at once, and need no clock.
-struct Limit {
-    timeout: Option<Duration>,
-    end: Option<Instant>,
-}
-
-impl Limit {
-    fn new(timeout: Option<Duration>) -> Self {
-        Self { timeout, end: None }
-    }
-
-    /// Returns how much time is left; `None` if there is no limit.
-    fn left(&mut self) -> Option<Duration> {
-        let timeout = self.timeout.filter(|timeout| !timeout.is_zero());
-        let Some(timeout) = timeout else {
-            return self.timeout;
-        };
-        let now = Instant::now();
-        match self.end {
-            Some(end) => Some(end.saturating_duration_since(now)),
-            None => {
-                self.end = now.checked_add(timeout);
-                Some(timeout)
-            }
-        }
-    }
-}
 
 /// An epoll instance.
 #[derive(Debug)]

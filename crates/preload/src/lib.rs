@@ -23,6 +23,7 @@ mod description;
 mod epoll;
 mod handoff;
 mod leaving;
+mod limit;
 mod listener;
 mod memory;
 mod options;

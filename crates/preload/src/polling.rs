@@ -2,6 +2,7 @@
 
 use crate::description::{ACCEPTABLE, Description, events_of};
 use crate::epoll::EpollSet;
+use crate::limit::Limit;
 use crate::listener::Listening;
 use crate::session;
 use crate::signals;
@@ -13,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::BorrowedFd;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A descriptor in the set that this library handles.
 enum Ours {
@@ -94,17 +95,17 @@ pub fn poll(
         return None;
     }
     let _hold = signals::hold();
-    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut limit = Limit::new(timeout);
     loop {
         let ours: Vec<Option<Ours>> = fds.iter().map(|one| Ours::new(one.fd)).collect();
         let found = match look(fds, &ours) {
             Ok(found) => found,
             Err(errno) => return Some(Err(errno)),
         };
-        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         if found > 0 {
             return Some(Ok(found));
         }
+        let left = limit.left();
         if left == Some(Duration::ZERO) {
             return Some(signals::look(mask).map(|()| 0));
         }

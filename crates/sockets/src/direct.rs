@@ -43,6 +43,10 @@ pub struct Direct {
     enqueues: AtomicU32,
     bytes: AtomicU64,
     receives: AtomicU32,
+    /// Bytes sent since the application last received something.
+    response_bytes: AtomicU64,
+    /// Number of times that the application has received something from any connection.
+    all_receives: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -72,8 +76,8 @@ impl Gate {
 }
 
 impl Direct {
-    /// Creates the state. The application may use the connection directly at once if `is_open`.
-    pub(crate) fn new(fd: &Arc<OwnedFd>, is_open: bool) -> Self {
+    /// Creates the state. The application may use the connection directly at once if `is_open`. Its reads are added to `all_receives`.
+    pub(crate) fn new(fd: &Arc<OwnedFd>, is_open: bool, all_receives: &Arc<AtomicU64>) -> Self {
         Self {
             gate: RwLock::new(Gate {
                 fd: Arc::downgrade(fd),
@@ -89,6 +93,8 @@ impl Direct {
             enqueues: AtomicU32::new(0),
             bytes: AtomicU64::new(0),
             receives: AtomicU32::new(0),
+            response_bytes: AtomicU64::new(0),
+            all_receives: Arc::clone(all_receives),
         }
     }
 
@@ -205,6 +211,7 @@ impl Direct {
             enqueues: self.enqueues.swap(0, Ordering::Relaxed),
             bytes: self.bytes.swap(0, Ordering::Relaxed),
             receives: self.receives.swap(0, Ordering::Relaxed),
+            response_bytes: self.response_bytes.load(Ordering::Relaxed),
         }
     }
 
@@ -248,6 +255,9 @@ impl TcpStream {
         if let Some(direct) = self.direct() {
             direct.requests.fetch_add(1, Ordering::Relaxed);
             direct.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            direct
+                .response_bytes
+                .fetch_add(bytes as u64, Ordering::Relaxed);
             let before = direct.enqueues.fetch_add(enqueues, Ordering::Relaxed);
             let least = direct.least_enqueues.load(Ordering::Relaxed);
             self.consider_if(before.saturating_add(enqueues) >= least, direct);
@@ -257,6 +267,8 @@ impl TcpStream {
     /// Records that the application has received data directly. The policy may have the connection move.
     pub fn note_received(&self) {
         if let Some(direct) = self.direct() {
+            direct.response_bytes.store(0, Ordering::Relaxed);
+            direct.all_receives.fetch_add(1, Ordering::Relaxed);
             let before = direct.receives.fetch_add(1, Ordering::Relaxed);
             let least = direct.least_receives.load(Ordering::Relaxed);
             self.consider_if(before.saturating_add(1) >= least, direct);
@@ -307,7 +319,7 @@ mod tests {
         let near = Arc::new(OwnedFd::from(near));
         let instance = epoll::create(epoll::CreateFlags::CLOEXEC).expect("room");
         let instance = Arc::new(instance);
-        let direct = Direct::new(&near, true);
+        let direct = Direct::new(&near, true, &Arc::default());
         let events = libc::EPOLLIN as u32;
         let is_told = direct.watch(&instance, Watch { events, data: 7 });
         assert!(is_told.expect("it can wait"));

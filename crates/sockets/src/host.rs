@@ -35,7 +35,7 @@ const KERNEL: epoll::EventData = epoll::EventData::new_u64(2);
 pub(crate) struct Host {
     pub driver: Driver,
     /// `Some` if connections start in the kernel; then all of them do.
-    kernel: Option<KernelLayer>,
+    pub(crate) kernel: Option<KernelLayer>,
     /// When the kernel is asked next although all connections are on the adapter.
     looks_at: Time,
 }
@@ -270,10 +270,21 @@ impl Host {
     pub(crate) fn consider_direct(&mut self, socket: SocketId, direct: &Direct) {
         let now = self.driver.now();
         if let Some(kernel) = self.kernel.as_mut().filter(|_| direct.is_open()) {
+            kernel.report_work(now);
             let (used, corked) = (direct.take_used(), direct.is_corked());
             let mut calls = kernel.calls(now, Some(&mut self.driver));
             let next = calls.consider_used(socket, &used, corked);
             direct.set_next_look(next);
+        }
+    }
+
+    /// Announces that the application is about to send this many bytes; the policy may have the connection move before.
+    pub(crate) fn announce(&mut self, socket: SocketId, bytes: u64) {
+        let now = self.driver.now();
+        if let Some(kernel) = &mut self.kernel {
+            kernel
+                .calls(now, Some(&mut self.driver))
+                .announce(socket, bytes);
         }
     }
 
@@ -527,7 +538,7 @@ impl Host {
     }
 
     /// Returns the adapter's socket of a connection that is there.
-    fn on_adapter(&self, socket: SocketId) -> Option<SocketId> {
+    pub(crate) fn on_adapter(&self, socket: SocketId) -> Option<SocketId> {
         match self.state_of(socket).map(|(_, state)| state.place) {
             Some(Place::Adapter(at)) => Some(at),
             None if self.kernel.is_none() => Some(socket),

@@ -483,6 +483,13 @@ impl TcpStream {
         room.map_err(|_| ErrorKind::BrokenPipe.into())
     }
 
+    /// Announces that the application is about to send this many bytes. The policy may have the connection move before.
+    pub fn announce(&self, bytes: u64) {
+        let socket = self.inner.socket;
+        let handle = &self.inner.handle;
+        handle.call(|core| core.host.announce(socket, bytes));
+    }
+
     /// Holds back partial segments while `cork` is set.
     ///
     /// # Errors
@@ -515,21 +522,29 @@ impl TcpStream {
 
     /// Works like [`TcpStream::send`], and calls `prepare` before each attempt.
     pub(crate) fn send_after(&self, data: &Bytes, prepare: impl Fn(&mut Host)) -> Result<usize> {
-        let timeout = self.timeout(self.timeouts().write);
-        let socket = self.inner.socket;
-        let outcome = self.inner.handle.block(timeout, |core, waiter| {
+        let sent = self.send_or_else(|core, waiter| {
             prepare(&mut core.host);
-            let sent = core.send(socket, data, waiter);
+            let sent = core.send(self.inner.socket, data, waiter);
             self.begin_direct(core);
-            sent
+            sent.map(Some)
         });
-        let sent = outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()));
-        sent.or_else(|error| match error.kind() {
+        sent.unwrap_or(Ok(0))
+    }
+
+    /// Makes attempts to send, until one returns something other than `None`. Returns `None` if that is `Some(None)`.
+    pub(crate) fn send_or_else(
+        &self,
+        attempt: impl FnMut(&mut Core, Option<&Waiter>) -> Option<Option<Result<usize>>>,
+    ) -> Option<Result<usize>> {
+        let timeout = self.timeout(self.timeouts().write);
+        let outcome = self.inner.handle.block(timeout, attempt);
+        let sent = outcome.unwrap_or(Some(Err(ErrorKind::WouldBlock.into())))?;
+        Some(sent.or_else(|error| match error.kind() {
             ErrorKind::WouldBlock => Err(error),
             // Like Linux, reports a pending error also after a shutdown of this side.
             ErrorKind::BrokenPipe => Err(self.untold_error().unwrap_or(error)),
             _ => self.tell(error, Err(ErrorKind::BrokenPipe.into())),
-        })
+        }))
     }
 
     pub(crate) fn try_send(

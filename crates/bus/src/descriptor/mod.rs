@@ -10,10 +10,11 @@
 //! |---|---|---|---|---|
 //! | 0 | opcode | flags | status or count | socket |
 //! | 1 | tag (0-31) | | | length, port or value |
-//! | 2, 3 | address in host memory and a value, or an Internet address, or the first 16 bytes of data | | | |
+//! | 2, 3 | address in host memory or [in a file](FilePlace) and a value, or an Internet address, or the first 16 bytes of data | | | |
 
 mod endpoint;
 mod entries;
+mod file;
 mod inline;
 mod opcode;
 mod request;
@@ -24,6 +25,7 @@ mod status;
 mod tests;
 
 pub use entries::{Entries, entries, entries_within, whole_entries};
+pub use file::{FilePlace, MOST_FILE_BYTES};
 pub use inline::{INLINE_HEAD_BYTES, MOST_INLINE_BYTES, read_inline, write_inline};
 pub use opcode::Opcode;
 pub use request::{

@@ -70,7 +70,8 @@ pub enum Action {
     Name,
     /// INFO: gets TCP's information about the socket's connection.
     Info,
-    /// SEND data; answered once it has been fetched from the buffer, which is then free.
+    /// SEND data; answered once it has been fetched from the buffer, which is then free, or read from the file. If the file is shorter by
+    /// then or cannot be read, the connection is reset, because data that was to be sent is missing.
     Send {
         /// Location of the data.
         data: Buffer,
@@ -143,9 +144,9 @@ pub enum Action {
 /// Location of the data of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
-    /// In host memory.
+    /// In host memory, or in a file.
     Memory {
-        /// Address.
+        /// Address; only a SEND on a connection may have one [in a file](super::FilePlace).
         address: u64,
         /// Number of bytes.
         len: u32,

@@ -92,4 +92,6 @@ statuses! {
     ImportsOnly = 29, "the adapter serves only connections that are handed off to it";
     /// IMPORT: the connection was not taken out of the kernel for this application.
     NotYours = 30, "the connection was not taken out of the kernel for this application";
+    /// SEND of a file: the file is shorter by now, or the adapter cannot read it.
+    NotReadable = 31, "the file is shorter by now, or the adapter cannot read it";
 }

@@ -234,3 +234,20 @@ proptest! {
         prop_assert!(descriptor.continuations() <= usize::from(u16::MAX));
     }
 }
+
+proptest! {
+    #[test]
+    fn each_place_in_a_file_has_an_address_of_its_own(
+        file in 0..FilePlace::FILES,
+        offset in 0..FilePlace::BYTES,
+        len: u32,
+        other: u64,
+    ) {
+        let place = FilePlace { file, offset };
+        prop_assert_eq!(FilePlace::at(place.address()), Some(place));
+        let last = place.address().checked_add(u64::from(len).saturating_sub(1));
+        let is_in_file = last.and_then(FilePlace::at).is_some_and(|last| last.file == file);
+        prop_assert_eq!(place.has_room_for(len), is_in_file);
+        prop_assert_eq!(FilePlace::at(other).map(FilePlace::address), (other >= 1 << 63).then_some(other));
+    }
+}

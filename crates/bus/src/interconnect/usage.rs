@@ -3,13 +3,14 @@
 use std::ops::AddAssign;
 
 use baton_wire::{Span, Time};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceId, Operation};
 use crate::{ByCategory, BytesByCategory, Category, TimeByCategory};
 
 /// Number of transfers by operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Transfers {
     /// See [`Operation::DmaRead`].
     pub dma_read: u64,
@@ -46,13 +47,14 @@ impl AddAssign for Transfers {
 }
 
 /// Traffic of one device on one channel, or a sum of such traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
     /// Completed transfers.
     pub transfers: Transfers,
     /// Bytes moved for these transfers, without overhead, which is counted only as time.
     pub bytes: BytesByCategory,
     /// Time on the channel. The time of bytes is what they would take on an interconnect that moves only data; the rest is overhead.
+    #[schemars(with = "BytesByCategory")]
     pub time: TimeByCategory,
 }
 
@@ -65,7 +67,7 @@ impl AddAssign for Traffic {
 }
 
 /// Direction of a channel, which carries one thing at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// A bus: both directions in turn.
@@ -77,7 +79,7 @@ pub enum Way {
 }
 
 /// Usage of one channel: a shared bus, or one direction of a link.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChannelUsage {
     /// Number of the link, counted from 0. A bus is link 0.
     pub link: u8,
@@ -100,9 +102,10 @@ impl ChannelUsage {
 }
 
 /// Usage of an interconnect since counting started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Time since counting started.
+    #[schemars(with = "u64")]
     pub elapsed: Span,
     /// One channel for a bus, two for each link of PCI Express.
     pub channels: Vec<ChannelUsage>,

@@ -5,7 +5,7 @@
 
 use super::{AdapterLink, Dma, DmaId, HostLink, Inline, LinkError, Violation};
 use crate::Ring;
-use crate::descriptor::{Descriptor, Malformed, whole_entries};
+use crate::descriptor::{Descriptor, FilePlace, Malformed, whole_entries};
 use baton_wire::Time;
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
@@ -44,6 +44,7 @@ pub fn memory_link<D: Inline>(config: MemoryConfig) -> (MemoryHost<D>, MemoryAda
         buffer_bytes: config.buffer_bytes,
         buffers: (0..config.buffers).map(|_| Buffer::new()).collect(),
         free: (0..config.buffers).rev().collect(),
+        files: Vec::new(),
         dma: VecDeque::new(),
         faults: Faults::default(),
     }));
@@ -125,6 +126,7 @@ struct Shared<D> {
     buffers: Vec<Buffer<D>>,
     /// Free buffers; the one freed last is taken first.
     free: Vec<usize>,
+    files: Vec<File<D>>,
     dma: VecDeque<Pending<D>>,
     faults: Faults,
 }
@@ -145,6 +147,14 @@ enum State<D> {
     Reserved(Option<D>),
 }
 
+/// A file, by its content.
+#[derive(Debug)]
+struct File<D> {
+    content: D,
+    /// Whether the host uses it for a SEND.
+    is_lent: bool,
+}
+
 #[derive(Debug)]
 struct Pending<D> {
     polls_left: u32,
@@ -157,6 +167,7 @@ struct Pending<D> {
 #[derive(Debug)]
 enum Kind<D> {
     Read { start: usize, len: usize },
+    ReadFile { place: FilePlace, len: usize },
     Write { start: usize, data: D },
 }
 
@@ -215,9 +226,20 @@ impl<D: Inline> Shared<D> {
     /// Executes a DMA if its buffer is still lent.
     fn finish(&mut self, pending: Pending<D>) -> Result<Dma<D>, Violation> {
         let address = self.address(pending.buffer);
+        let id = pending.id;
+        if let Kind::ReadFile { place, len } = pending.kind {
+            let content = &self.files[place.file as usize].content;
+            let start = usize::try_from(place.offset).unwrap_or(usize::MAX);
+            return Ok(match start.saturating_add(len) <= content.len() {
+                true => Dma::Read {
+                    id,
+                    data: content.slice(start, len),
+                },
+                false => Dma::Failed { id },
+            });
+        }
         let buffer = &mut self.buffers[pending.buffer];
         let is_lent = buffer.lending == pending.lending;
-        let id = pending.id;
         match (pending.kind, &mut buffer.state) {
             (Kind::Read { start, len }, State::Placed(data)) if is_lent => {
                 let data = data.slice(start, len);
@@ -231,7 +253,7 @@ impl<D: Inline> Shared<D> {
                 }
                 Ok(Dma::Written { id })
             }
-            (Kind::Read { len, .. }, _) => Err(Violation::Range {
+            (Kind::Read { len, .. } | Kind::ReadFile { len, .. }, _) => Err(Violation::Range {
                 address,
                 len: len as u32,
             }),
@@ -305,6 +327,29 @@ impl<D> MemoryHost<D> {
 }
 
 impl<D: Inline> MemoryHost<D> {
+    /// Lends a file with this content to the adapter, for one SEND. Returns the address of its first byte.
+    pub fn lend(&mut self, content: D) -> u64 {
+        let mut shared = self.shared.borrow_mut();
+        shared.files.push(File {
+            content,
+            is_lent: true,
+        });
+        let file = shared.files.len() as u32 - 1;
+        FilePlace { file, offset: 0 }.address()
+    }
+
+    /// Replaces the content of a file that has been lent.
+    pub fn change_file(&mut self, address: u64, content: D) {
+        let place = FilePlace::at(address).expect("an address in a file");
+        self.shared.borrow_mut().files[place.file as usize].content = content;
+    }
+
+    /// Returns the number of files that the host uses.
+    pub fn lent_files(&self) -> usize {
+        let shared = self.shared.borrow();
+        shared.files.iter().filter(|file| file.is_lent).count()
+    }
+
     /// Returns whether the buffer at this address holds placed data that satisfies the predicate.
     pub fn is_placed(&self, address: u64, is_it: impl FnOnce(&D) -> bool) -> bool {
         let shared = self.shared.borrow();
@@ -411,9 +456,14 @@ impl<D: Inline> HostLink for MemoryHost<D> {
         }
     }
 
-    /// Panics if the buffer was not lent, which in a test is a bug of the host.
+    /// Panics if the buffer or file was not lent, which in a test is a bug of the host.
     fn free(&mut self, address: u64) {
         let mut shared = self.shared.borrow_mut();
+        if let Some(place) = FilePlace::at(address) {
+            let file = &mut shared.files[place.file as usize];
+            assert!(std::mem::take(&mut file.is_lent), "a use ends once");
+            return;
+        }
         let (buffer, start) = shared.find(address, 0).expect("an address of a buffer");
         assert_eq!(start, 0, "a buffer's address is that of its first byte");
         shared.give_back(buffer);
@@ -442,8 +492,17 @@ impl<D: Inline> AdapterLink for MemoryAdapter<D> {
 
     fn read(&mut self, _now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {
         let mut shared = self.shared()?;
-        let (buffer, start) = shared.find(address, len)?;
         let len_bytes = len as usize;
+        if let Some(place) = FilePlace::at(address) {
+            let file = shared.files.get(place.file as usize);
+            if !file.is_some_and(|file| file.is_lent) {
+                return Err(Violation::Range { address, len }.into());
+            }
+            let len = len_bytes;
+            shared.begin(id, 0, Kind::ReadFile { place, len });
+            return Ok(());
+        }
+        let (buffer, start) = shared.find(address, len)?;
         match &shared.buffers[buffer].state {
             State::Placed(data) if start + len_bytes <= data.len() => {}
             _ => return Err(Violation::Range { address, len }.into()),

@@ -124,7 +124,7 @@ pub trait HostLink {
     /// Fails if there is no such buffer, or if it holds less data.
     fn take(&mut self, address: u64, len: u32) -> Result<Self::Data, Violation>;
 
-    /// Frees a buffer of either kind.
+    /// Frees a buffer of either kind, or ends a use of a file, which begins in a way of the link's own.
     fn free(&mut self, address: u64);
 }
 
@@ -144,6 +144,11 @@ pub enum Dma<D> {
     },
     /// Data has been written to the host's buffer.
     Written {
+        /// The transfer.
+        id: DmaId,
+    },
+    /// A file could not be read up to the end of the requested data: it is shorter by now, or there was an error.
+    Failed {
         /// The transfer.
         id: DmaId,
     },
@@ -179,7 +184,8 @@ pub trait AdapterLink {
         self.put(now, responses)
     }
 
-    /// Starts to fetch `len` bytes at `address` of host memory. [`AdapterLink::poll_dma`] returns the data, in the order of the calls.
+    /// Starts to fetch `len` bytes at `address` of host memory or of a [file](crate::descriptor::FilePlace). [`AdapterLink::poll_dma`] returns
+    /// the data, in the order of the calls.
     ///
     /// # Errors
     /// Fails if the link can no longer be used, or if the host's descriptor was wrong.

@@ -192,7 +192,7 @@ impl<P: Inline> OsLayer<P> {
         (operation, address): (Operation, u64),
     ) {
         self.completed_of_cache(response.tag, operation);
-        self.free_sent(link, Some(address));
+        self.free_placed(link, address);
         if let Some(caching) = &mut self.caching {
             caching.inserts_answered += 1;
             if response.status != Status::Ok {

@@ -51,6 +51,16 @@ impl<'a, P: Inline, L: HostLink<Data = P>> Calls<'a, P, L> {
         self.os.send(self.now, self.link, socket, data)
     }
 
+    /// Sends `len` bytes from `address` on, in a file that the link lends to the adapter for this call, or as many of them as there is space
+    /// for. Returns how many. If it is none, the file stays unused, and the caller ends its use.
+    ///
+    /// # Errors
+    /// The connection has ended or is shut down for sending.
+    pub fn send_lent(&mut self, socket: SocketId, (address, len): (u64, u32)) -> Result<u32, Gone> {
+        self.os
+            .send_lent(self.now, self.link, socket, (address, len))
+    }
+
     /// Sends content of a file: parts that are in the adapter's data cache, or are inserted now, are sent from there.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use super::OsLayer;
 use super::socket::{Operation, Phase, Socket};
+use baton_bus::descriptor::FilePlace;
 use baton_bus::link::Inline;
 
 impl<P: Inline> OsLayer<P> {
@@ -67,6 +68,9 @@ impl<P: Inline> OsLayer<P> {
         };
         assert_eq!(len(&entry.held), entry.held_len as usize);
         self.check_sequence(entry);
+        let sends = self.requests.iter(&entry.sends);
+        let lent = sends.map(|request| lent_bytes(request.operation));
+        assert_eq!(lent.sum::<u32>(), entry.lent);
         assert_eq!(len(&entry.received), entry.received_len);
         assert!(entry.held_len <= self.config.batching.max_transfer_bytes);
         if entry.phase == Phase::Free {
@@ -115,13 +119,15 @@ impl<P: Inline> OsLayer<P> {
             .iter(&entry.sends)
             .chain(self.requests.iter(&entry.control))
             .filter(|request| {
-                matches!(
-                    request.operation,
-                    Operation::Send {
-                        address: Some(_),
-                        ..
-                    } | Operation::Forward { .. }
-                )
+                let operation = request.operation;
+                lent_bytes(operation) == 0
+                    && matches!(
+                        operation,
+                        Operation::Send {
+                            address: Some(_),
+                            ..
+                        } | Operation::Forward { .. }
+                    )
             })
             .count();
     }
@@ -160,6 +166,18 @@ impl<P: Inline> OsLayer<P> {
         }
         // ACCEPTs of a closed listener are answered later.
         assert!(reserved >= expected);
+    }
+}
+
+/// Returns how many bytes in a file a request sends.
+fn lent_bytes(operation: Operation) -> u32 {
+    match operation {
+        Operation::Send {
+            address: Some(address),
+            len,
+            ..
+        } if FilePlace::at(address).is_some() => len,
+        _ => 0,
     }
 }
 

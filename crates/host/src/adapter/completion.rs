@@ -150,7 +150,7 @@ impl<P: Inline> OsLayer<P> {
                 self.handle_imported(link, response, address, is_last);
                 return Ok(());
             }
-            Operation::Forward { address } => self.free_sent(link, Some(address)),
+            Operation::Forward { address } => self.free_placed(link, address),
             Operation::Close => self.socket_mut(number).unknown = true,
             Operation::SetOption(option) => {
                 self.stats.options_refused += u64::from(status != Status::Ok);

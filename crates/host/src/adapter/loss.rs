@@ -44,6 +44,7 @@ impl<P: Inline> OsLayer<P> {
             self.requests.clear(chain);
             debug_assert_eq!(*chain, Chain::default());
         }
+        entry.lent = 0;
         self.tell_done_with(number);
     }
 

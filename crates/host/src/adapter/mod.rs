@@ -11,7 +11,7 @@
 //! connections leave some for the others.
 //!
 //! Modules: `listening`, `opening`, `sending`, `receiving`, `closing` and `control` implement the application's calls and handle their
-//! results; `lending` tracks data that is sent without a copy; `submission` has the requests that wait to be submitted, `times` the
+//! results; `files` sends what the adapter reads by itself; `lending` tracks data that is sent without a copy; `submission` has the requests that wait to be submitted, `times` the
 //! timestamps; `completion` finds the request of a response, `readiness` notifies the application, `pump` transfers everything, `loss`
 //! handles the end of a link.
 
@@ -23,6 +23,7 @@ mod completion;
 mod config;
 mod control;
 mod cork;
+mod files;
 mod lending;
 mod listening;
 mod loss;
@@ -287,7 +288,7 @@ impl<P: Inline> OsLayer<P> {
 
     /// Returns whether the layer holds nothing of the application: the adapter has fetched all data, and all requests were transferred.
     pub fn is_flushed(&self) -> bool {
-        let nothing_held = (self.sockets.iter()).all(|entry| entry.held_len == 0);
+        let nothing_held = (self.sockets.iter()).all(|entry| entry.held_len + entry.lent == 0);
         self.placed == 0 && nothing_held && self.submitting.is_empty() && self.queue.is_empty()
     }
 

@@ -103,7 +103,8 @@ impl<P: Inline> OsLayer<P> {
         number: u32,
     ) -> bool {
         let entry = self.socket(number);
-        let is_free = entry.held.is_empty() && entry.sends.len() * 2 <= self.most_sends;
+        let is_free =
+            entry.held.is_empty() && entry.sends.len() * 2 <= self.most_sends && !entry.is_full();
         if !entry.wants_room || entry.phase != Phase::Open || !is_free {
             return true;
         }

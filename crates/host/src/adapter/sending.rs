@@ -5,7 +5,7 @@ use super::config::descriptors_of;
 use super::socket::{Intents, Operation, Phase};
 use super::stats::NoRoom;
 use crate::{Gone, SocketId};
-use baton_bus::descriptor::{Action, Buffer, Request, Response, Status};
+use baton_bus::descriptor::{Action, Buffer, FilePlace, Request, Response, Status};
 use baton_bus::link::{Inline, Violation, embed};
 use baton_bus::{HostLink, Urgency};
 use baton_wire::{Span, Stages, Time};
@@ -209,7 +209,8 @@ impl<P: Inline> OsLayer<P> {
         if !entry.may_send() {
             return Err(Gone);
         }
-        if entry.phase == Phase::Opening || self.no_room(link, socket.0, most).is_some() {
+        let is_full = entry.phase == Phase::Opening || entry.is_full();
+        if is_full || self.no_room(link, socket.0, most).is_some() {
             return Ok(0);
         }
         let sends = (self.most_sends as usize).min(self.spare(link)) - entry.sends.len() as usize;
@@ -366,13 +367,13 @@ impl<P: Inline> OsLayer<P> {
                 break;
             };
             self.released(earlier.operation);
-            if let Operation::Send { address, .. } = earlier.operation {
+            if let Operation::Send { address, len, .. } = earlier.operation {
                 self.stats.completed_by_later += 1;
-                self.free_sent(link, address);
+                self.free_sent(link, number, (address, len));
             }
         }
         self.completed(response);
-        self.free_sent(link, address);
+        self.free_sent(link, number, (address, sent));
         if response.status != Status::Ok {
             self.send_failed(number, response.status);
         }
@@ -382,11 +383,27 @@ impl<P: Inline> OsLayer<P> {
         Ok(())
     }
 
-    pub(super) fn free_sent<L: HostLink<Data = P>>(&mut self, link: &mut L, address: Option<u64>) {
-        if let Some(address) = address {
-            self.placed -= 1;
-            link.free(address);
+    /// Frees what held the data of an answered SEND: a buffer, `len` bytes in a file, or nothing.
+    fn free_sent<L: HostLink<Data = P>>(
+        &mut self,
+        link: &mut L,
+        number: u32,
+        (address, len): (Option<u64>, u32),
+    ) {
+        match address {
+            Some(address) if FilePlace::at(address).is_some() => {
+                self.socket_mut(number).lent -= len;
+                link.free(address);
+            }
+            Some(address) => self.free_placed(link, address),
+            None => {}
         }
+    }
+
+    /// Frees a buffer of data that was to be sent.
+    pub(super) fn free_placed<L: HostLink<Data = P>>(&mut self, link: &mut L, address: u64) {
+        self.placed -= 1;
+        link.free(address);
     }
 
     /// Handles a failed SEND, which leaves a hole in the stream: the connection cannot continue.
@@ -410,7 +427,7 @@ impl<P: Inline> OsLayer<P> {
         }
         let entry = self.socket(number);
         let is_open = entry.phase != Phase::Opening;
-        if is_open && entry.wants_room && entry.sends.len() * 2 <= most {
+        if is_open && entry.wants_room && entry.sends.len() * 2 <= most && !entry.is_full() {
             self.wake_writer(number);
         }
     }

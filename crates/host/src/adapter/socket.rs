@@ -121,7 +121,7 @@ pub(super) enum Operation {
         address: u64,
         len: u32,
     },
-    /// Send this many bytes, in a buffer or inline, up to this sequence number.
+    /// Send this many bytes, in a buffer, a file or inline, up to this sequence number.
     Send {
         address: Option<u64>,
         len: u32,
@@ -188,6 +188,8 @@ pub(super) struct Socket {
     /// Data that was not given to the adapter, because of the cork or for lack of space.
     pub held: Chain,
     pub held_len: u32,
+    /// Bytes in files that the adapter is to read and has not read yet.
+    pub lent: u32,
     /// Sequence number after all data that was given to the socket to send. It survives the socket.
     pub given: SeqNr,
     /// Value of `given` when the connection came by IMPORT.
@@ -266,6 +268,7 @@ impl Default for Socket {
             later: Later::default(),
             held: Chain::default(),
             held_len: 0,
+            lent: 0,
             given: SeqNr(0),
             given_before: SeqNr(0),
             info: None,

@@ -25,10 +25,14 @@ pub struct OsLayerStats {
     pub inline_sends: u64,
     /// SENDs from the adapter's data cache.
     pub cached_sends: u64,
+    /// SENDs of files that the adapter reads.
+    pub lent_sends: u64,
     /// Bytes of SENDs.
     pub sent_bytes: u64,
     /// Bytes of SENDs from the adapter's data cache.
     pub cached_bytes: u64,
+    /// Bytes of SENDs of files that the adapter reads.
+    pub lent_bytes: u64,
     /// SENDs that the adapter refused.
     pub sends_failed: u64,
     /// SENDs that were completed by the completion of a later one.

@@ -2,6 +2,7 @@
 
 use super::doorbell::{Bell, Button};
 use super::end::ShmEnd;
+use super::lent::Lent;
 use super::mapping::Mapping;
 use super::memory::{self, Layout};
 use crate::connect::{CONNECT_TIMEOUT, ConnectError};
@@ -11,11 +12,13 @@ use crate::live_link::LiveLink;
 use crate::pool::{BufferPool, Usage};
 use crate::unix_socket;
 use baton_bus::Descriptor;
+use baton_bus::descriptor::FilePlace;
 use baton_bus::link::{HostLink, LinkError, Violation};
 use baton_bus::shared::Side;
 use baton_wire::Time;
 use bytes::Bytes;
 use rustix::event::PollFlags;
+use rustix::fs::Stat;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -31,6 +34,7 @@ pub(super) const FILES: usize = 3;
 pub struct ShmHost {
     end: ShmEnd,
     pool: BufferPool,
+    lent: Lent,
 }
 
 impl ShmHost {
@@ -43,29 +47,30 @@ impl ShmHost {
         let stream = unix_socket::connect(path).map_err(|error| {
             ConnectError::Unreachable(unix_socket::explain(&error, &server, "path"))
         })?;
-        Self::shake_hands(&stream, wishes)
+        Self::shake_hands(stream, wishes)
     }
 
-    fn shake_hands(stream: &UnixStream, wishes: &Geometry) -> Result<Self, ConnectError> {
+    fn shake_hands(stream: UnixStream, wishes: &Geometry) -> Result<Self, ConnectError> {
         stream
             .set_read_timeout(Some(CONNECT_TIMEOUT))
             .map_err(ConnectError::NoRoom)?;
         let mut files = Vec::new();
         let with_files = WithFiles {
-            stream,
+            stream: &stream,
             files: &mut files,
         };
         let geometry = shake_hands(with_files, wishes)?;
         let files = files
             .try_into()
             .map_err(|_| ConnectError::NoAdapter("it sent the wrong number of files"))?;
-        Self::from_files(geometry, files)
+        Self::from_files(geometry, files, stream)
     }
 
     /// Creates the host's end from the files that the adapter has sent.
     pub(super) fn from_files(
         geometry: Geometry,
         [file, bell, button]: [OwnedFd; FILES],
+        stream: UnixStream,
     ) -> Result<Self, ConnectError> {
         if !memory::is_sound(&file, &geometry).unwrap_or(false) {
             return Err(ConnectError::NoAdapter(
@@ -78,7 +83,14 @@ impl ShmHost {
         Ok(Self {
             end: ShmEnd::new(mapping, Side::Host, geometry, bell, button),
             pool: BufferPool::new(geometry.buffers, geometry.buffer_bytes),
+            lent: Lent::new(stream),
         })
+    }
+
+    /// Begins a use of an open file, which the adapter then reads by itself. `about` describes the file as it is. Returns the address of its
+    /// first byte, for one SEND; [`HostLink::free`] ends the use. Returns `None` if the adapter cannot read the file, or has others.
+    pub fn lend(&mut self, file: BorrowedFd<'_>, about: &Stat) -> Option<u64> {
+        self.lent.lend(file, about)
     }
 
     /// Returns the sizes of rings and buffers.
@@ -141,7 +153,10 @@ impl HostLink for ShmHost {
     }
 
     fn free(&mut self, address: u64) {
-        self.pool.release(address);
+        match FilePlace::at(address) {
+            Some(place) => self.lent.release(place.file),
+            None => self.pool.release(address),
+        }
     }
 }
 

@@ -59,14 +59,14 @@ impl AdapterListener {
                 .and_then(|hello| {
                     let geometry = self.limits.grant(&hello.wishes)?;
                     let application = application(&stream, &hello);
-                    let made = make(geometry, application).map_err(|_| Refusal::NoMemory)?;
-                    Ok((geometry, made))
+                    let made = make(geometry).map_err(|_| Refusal::NoMemory)?;
+                    Ok((geometry, application, made))
                 });
             match attempt {
-                Ok((geometry, (link, files))) => {
+                Ok((geometry, application, (end, files))) => {
                     // If the application is gone, nobody attaches.
                     if send(&stream, &Ok(geometry), Some(&files)).is_ok() {
-                        return Some(link);
+                        return Some(ShmAdapter::new(end, application, stream));
                     }
                 }
                 Err(refusal) => {
@@ -106,14 +106,13 @@ fn application(stream: &UnixStream, hello: &Hello) -> Application {
 }
 
 /// Creates a link: the adapter's end, and the files for the host.
-fn make(geometry: Geometry, application: Application) -> io::Result<(ShmAdapter, Files)> {
+fn make(geometry: Geometry) -> io::Result<(ShmEnd, Files)> {
     let file = memory::create(&geometry)?;
     let mapping = Mapping::new(file.as_fd(), Layout::new(&geometry))?;
     let (host_button, host_bell) = doorbell()?;
     let (adapter_button, adapter_bell) = doorbell()?;
     let end = ShmEnd::new(mapping, Side::Adapter, geometry, adapter_bell, host_button);
-    let link = ShmAdapter::new(end, application);
-    Ok((link, [file, host_bell.into_fd(), adapter_button.into_fd()]))
+    Ok((end, [file, host_bell.into_fd(), adapter_button.into_fd()]))
 }
 
 /// Creates a link within one process, for an adapter that runs on a thread. Also returns the file of the shared memory.
@@ -121,9 +120,11 @@ fn make(geometry: Geometry, application: Application) -> io::Result<(ShmAdapter,
 /// # Errors
 /// The system lacks memory or descriptors for the link.
 pub fn pair(geometry: Geometry) -> io::Result<(ShmHost, ShmAdapter, OwnedFd)> {
-    let (adapter, files) = make(geometry, Application::default())?;
+    let (end, files) = make(geometry)?;
     let file = files[0].try_clone()?;
-    let host = ShmHost::from_files(geometry, files).map_err(io::Error::other)?;
+    let (far, near) = UnixStream::pair()?;
+    let host = ShmHost::from_files(geometry, files, far).map_err(io::Error::other)?;
+    let adapter = ShmAdapter::new(end, Application::default(), near);
     Ok((host, adapter, file))
 }
 

@@ -3,17 +3,14 @@ use crate::application::Application;
 use crate::connect::ConnectError;
 use crate::handshake::{Geometry, Limits, Refusal};
 use crate::live_link::LiveLink;
-use crate::waiting::{Spin, wait};
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{Action, Malformed, Request};
-use baton_bus::link::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
+use baton_bus::link::{AdapterLink, DmaId, HostLink, LinkError, Violation};
 use baton_wire::Time;
-use bytes::Bytes;
 use rustix::event::PollFlags;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::Duration;
 
 const SMALL: Geometry = Geometry {
     ring_depth: 8,
@@ -76,44 +73,6 @@ fn a_side_that_can_take_nothing_is_woken_only_by_new_space() {
         adapter.interest().contains(PollFlags::IN),
         "it is listening again"
     );
-}
-
-#[test]
-fn descriptors_and_data_cross_the_link() {
-    let (mut host, mut adapter) = pair();
-    let address = host
-        .place(Bytes::from_static(b"request"))
-        .expect("a buffer");
-    assert_eq!(host.put(NOW, &[request(1), request(2)]), Ok(2));
-    let mut requests = Vec::new();
-    assert_eq!(adapter.get(NOW, 1, &mut requests), Ok(()));
-    assert_eq!(requests, [request(1)]);
-    assert_eq!(adapter.get(NOW, 9, &mut requests), Ok(()));
-    assert_eq!(requests, [request(1), request(2)]);
-    adapter.read(NOW, DmaId(1), address, 7).expect("in range");
-    adapter.read(NOW, DmaId(2), address, 0).expect("in range");
-    assert_eq!(adapter.get(NOW, 9, &mut requests), Ok(()), "it is sent");
-    assert_eq!(host.get(NOW, &mut Vec::new()), Ok(()), "it is answered");
-    let read = |id, data: &'static [u8]| {
-        let (id, data) = (DmaId(id), Bytes::from_static(data));
-        Ok(Some(Dma::Read { id, data }))
-    };
-    assert_eq!(adapter.poll_dma(NOW), read(1, b"request"));
-    assert_eq!(adapter.poll_dma(NOW), read(2, b""));
-    host.free(address);
-    let address = host.reserve().expect("a buffer");
-    let (id, data) = (DmaId(3), Bytes::from_static(b"response"));
-    adapter
-        .write(NOW, id, address, data.clone())
-        .expect("in range");
-    assert_eq!(adapter.poll_dma(NOW), Ok(Some(Dma::Written { id })));
-    assert_eq!(adapter.put(NOW, &[request(3)]), Ok(1));
-    let mut responses = Vec::new();
-    assert_eq!(host.get(NOW, &mut responses), Ok(()));
-    assert_eq!(responses, [request(3)]);
-    assert_eq!(host.take(address, 8), Ok(data));
-    drop(adapter);
-    assert_eq!(host.get(NOW, &mut responses), Err(LinkError::Gone));
 }
 
 #[test]
@@ -189,69 +148,6 @@ fn a_host_limits_the_reads_that_it_accepts() {
         .collect();
     let unwanted = Violation::Unwanted { id: 1, len: 64 };
     assert_eq!(host_says(&asked), Err(unwanted.into()));
-}
-
-#[test]
-fn descriptors_cross_tcp_between_threads() {
-    let mut listener = TcpAdapterListener::bind("127.0.0.1:0", Limits::default()).expect("a port");
-    let address = listener.local_addr().expect("it is bound");
-    let connecting = thread::spawn(move || TcpHost::connect(address, &SMALL));
-    let mut adapter = loop {
-        if let Some(adapter) = listener.accept(&[]) {
-            break adapter;
-        }
-    };
-    let mut host = connecting.join().expect("no panic").expect("a link");
-    assert_eq!(host.geometry(), adapter.geometry());
-    assert!(adapter.application().peer.is_some());
-    let answering = thread::spawn(move || {
-        let mut spin = Spin::new(Duration::ZERO);
-        let mut answered = 0;
-        while answered < 200 {
-            let mut requests = Vec::new();
-            adapter
-                .get(NOW, 9, &mut requests)
-                .expect("the host is there");
-            for request in &requests {
-                let address = u64::from(request.socket()) % 4 * 64;
-                adapter.read(NOW, DmaId(0), address, 64).expect("in range");
-            }
-            let mut read = 0;
-            while read < requests.len() {
-                match adapter.poll_dma(NOW).expect("the host is there") {
-                    Some(Dma::Read { data, .. }) => {
-                        assert!(data.iter().all(|&byte| byte == data[0]));
-                        read += 1;
-                    }
-                    Some(Dma::Written { .. }) => unreachable!("nothing was written"),
-                    None => wait(&mut adapter, &mut spin, None).expect("the system can wait"),
-                }
-            }
-            answered += requests.len();
-            if !requests.is_empty() {
-                assert_eq!(adapter.put(NOW, &requests), Ok(requests.len()));
-            }
-            wait(&mut adapter, &mut spin, Some(Duration::from_millis(1)))
-                .expect("the system can wait");
-        }
-    });
-    for byte in 0..4 {
-        host.place(Bytes::from(vec![byte; 64])).expect("a buffer");
-    }
-    let mut spin = Spin::new(Duration::from_micros(20));
-    let mut responses = Vec::new();
-    for number in 0..200 {
-        assert_eq!(host.put(NOW, &[request(number)]), Ok(1));
-        while responses.len() <= number as usize {
-            host.get(NOW, &mut responses).expect("the adapter is there");
-            if responses.len() <= number as usize {
-                wait(&mut host, &mut spin, None).expect("the system can wait");
-            }
-        }
-    }
-    answering.join().expect("no panic");
-    let sent: Vec<_> = (0..200).map(request).collect();
-    assert_eq!(responses, sent);
 }
 
 #[test]

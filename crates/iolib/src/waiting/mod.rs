@@ -5,8 +5,9 @@ mod spin;
 pub use spin::{Spin, SpinStats};
 
 use crate::live_link::LiveLink;
-use rustix::event::{PollFd, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use smallvec::SmallVec;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,10 @@ pub fn wait(
     }
     let left = due.map(|due| due.saturating_duration_since(Instant::now()));
     let interest = link.interest();
-    sleep(&mut [PollFd::new(link, interest)], left)
+    let mut fds = SmallVec::<[PollFd<'_>; 2]>::new();
+    fds.push(PollFd::new(link, interest));
+    fds.extend((link.other_fd()).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    sleep(&mut fds, left)
 }
 
 /// Checks for news for as long as that pays off. Returns whether there is news.

@@ -158,6 +158,8 @@ pub const ADAPTER: &[Call] = &[
     // Frames.
     (libc::SYS_recvmmsg, ANY),
     (libc::SYS_sendmmsg, ANY),
+    // Files of applications.
+    (libc::SYS_preadv2, ANY),
     // Files that were opened before: capture and timeline.
     (libc::SYS_pwrite64, ANY),
     (libc::SYS_fdatasync, ANY),

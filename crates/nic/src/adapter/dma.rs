@@ -68,7 +68,7 @@ impl<P: Payload + Inline> Session<P> {
         dma: Dma<P>,
     ) -> Result<(), Violation> {
         let id = match &dma {
-            Dma::Read { id, .. } | Dma::Written { id } => *id,
+            Dma::Read { id, .. } | Dma::Written { id } | Dma::Failed { id } => *id,
         };
         let job = self.jobs.get(id.0 as usize).copied();
         match (dma, job) {
@@ -89,6 +89,10 @@ impl<P: Payload + Inline> Session<P> {
                     Phase::Packets => self.part_fetched(work, slot, data),
                     _ => self.fetched(work, slot, data),
                 }
+            }
+            (Dma::Failed { .. }, Some(Job::Read { slot, len })) => {
+                self.jobs.remove(id.0 as usize);
+                self.not_fetched(work, slot, len);
             }
             (Dma::Read { data, .. }, Some(Job::Forward { slot, tag, .. })) => {
                 self.jobs.remove(id.0 as usize);

@@ -232,7 +232,7 @@ impl<P: Payload + Inline> Session<P> {
     ) -> Result<(), Status> {
         let sending = &mut self.sockets[slot as usize].sending;
         let is_inline = matches!(send.data, SendData::Here(_));
-        if send.len() == 0 || is_inline || sending.skips {
+        if send.len() == 0 || is_inline || send.is_in_file() || sending.skips {
             return Err(Status::BadValue);
         }
         if sending.unwritten.len() + sending.fetching.len() >= work.shared.config.most_packets {

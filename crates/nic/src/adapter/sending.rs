@@ -1,14 +1,21 @@
 //! SEND: fetches data from the host in order, as the connection's send buffer has space.
 
+use super::closing;
 use super::dma::Job;
 use super::session::{Session, Work};
 use super::socket::{Phase, Sending};
 use crate::blocks::References;
-use baton_bus::descriptor::{Buffer, Outcome, Status};
+use baton_bus::descriptor::{Buffer, FilePlace, Outcome, Status};
 use baton_bus::link::{Inline, Violation, extract};
 use baton_bus::{Descriptor, Urgency};
 use baton_tcp::{CloseReason, ConnId, Stack, WriteFlags};
 use baton_wire::{Payload, Pieces, Stages, Time};
+
+/// Number of bytes of a file that are read at once.
+const FILE_PIECE: u32 = 64 << 10;
+/// A file is read while fewer bytes of the connection than this wait to be sent: what was read long before it is sent has left the
+/// processor's cache, and the data of connections whose peers are slow would take much memory.
+const FILE_AHEAD: usize = 256 << 10;
 
 /// A SEND.
 #[derive(Clone, Debug)]
@@ -45,7 +52,7 @@ impl<P> Send<P> {
 /// Location of the data of a SEND.
 #[derive(Clone, Debug)]
 pub(super) enum SendData<P> {
-    /// Data in host memory.
+    /// Data in host memory or in a file.
     There { address: u64, len: u32 },
     /// Data on the adapter, which came in descriptors or has been fetched.
     Here(P),
@@ -94,12 +101,17 @@ impl<P: Payload + Inline> SendData<P> {
 }
 
 impl<P: Payload + Inline> Send<P> {
-    /// Returns whether the data is in host memory and has not been fetched yet.
+    /// Returns whether the data is in host memory or a file and has not been fetched yet.
     pub(super) fn is_in_memory(&self) -> bool {
         matches!(self.data, SendData::There { .. })
     }
 
-    /// Splits off the first bytes, which are fetched before the rest. The data must be in host memory.
+    /// Returns whether the data is in a file and has not been read yet.
+    pub(super) fn is_in_file(&self) -> bool {
+        matches!(self.data, SendData::There { address, .. } if FilePlace::at(address).is_some())
+    }
+
+    /// Splits off the first bytes, which are fetched before the rest. The data must be in host memory or a file.
     fn split_front(&mut self, len: u32) -> Self {
         let mut front = self.clone();
         if let (SendData::There { address, len: rest }, SendData::There { len: first, .. }) =
@@ -328,6 +340,29 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
+    /// Resets the connection of the oldest SEND in progress, whose file could not be read: data that its peer is to receive is missing.
+    pub(super) fn not_fetched(&mut self, work: &mut Work<'_, P>, slot: u32, len: u32) {
+        let socket = &mut self.sockets[slot as usize];
+        socket.sending.fetching_bytes -= len;
+        let (number, conn) = (socket.number, socket.open_conn());
+        let Some(send) = self.sends.pop(&mut socket.sending.fetching) else {
+            return debug_assert!(false, "a SEND is being fetched");
+        };
+        // The rest of a SEND is answered for all of it.
+        if !send.is_part {
+            self.settle(work.now, slot);
+            let refused = not_sent(&send);
+            self.respond(work.now, number, send.tag, Status::NotReadable, refused);
+        }
+        match conn {
+            Some(conn) => {
+                closing::reset(work, conn);
+                self.over(work, slot, Status::NotReadable);
+            }
+            None => self.finish_if_quiet(work.now, slot),
+        }
+    }
+
     /// Writes fetched data to the connection, as far as the send buffer has space.
     fn write_out(&mut self, stack: &mut Stack<P>, slot: u32, conn: ConnId) {
         let socket = &mut self.sockets[slot as usize];
@@ -451,6 +486,9 @@ fn room_for<P: Payload + Inline>(
     send: &Send<P>,
 ) -> u32 {
     let (free, len) = (stack.send_space(conn), send.len());
+    if send.is_in_file() {
+        return room_for_file(stack, conn, sending, len);
+    }
     let needed = sending.fetching_bytes as usize + len as usize;
     let whole = stack.write_limit(conn);
     let least = match send.fetched {
@@ -460,6 +498,17 @@ fn room_for<P: Payload + Inline>(
     match free >= needed {
         true => len,
         false if sending.fetching_bytes == 0 && free >= least => free as u32,
+        false => 0,
+    }
+}
+
+/// Returns how much of a SEND of `len` bytes in a file is read next, in addition to the data being fetched.
+fn room_for_file<P: Payload>(stack: &Stack<P>, conn: ConnId, sending: &Sending, len: u32) -> u32 {
+    let fetching = sending.fetching_bytes as usize;
+    let piece = len.min(FILE_PIECE).min(stack.write_limit(conn) as u32);
+    let has_room = stack.send_space(conn) >= fetching + piece as usize;
+    match has_room && stack.not_sent(conn) + fetching < FILE_AHEAD {
+        true => piece,
         false => 0,
     }
 }

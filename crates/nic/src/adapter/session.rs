@@ -21,8 +21,8 @@ use super::stats::SessionStats;
 use crate::activity::ActivityClock;
 use baton_bus::Chains;
 use baton_bus::descriptor::{
-    Action, Buffer, MOST_BLOCKS_SENT, MOST_INLINE_BYTES, Opcode, Outcome, Request, Response,
-    SocketInfo, Status, entries, write_inline,
+    Action, Buffer, FilePlace, MOST_BLOCKS_SENT, MOST_FILE_BYTES, MOST_INLINE_BYTES, Opcode,
+    Outcome, Request, Response, SocketInfo, Status, entries, write_inline,
 };
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Batching, BatchingError, Descriptor, Urgency};
@@ -154,16 +154,19 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// Checks that a buffer is not longer than agreed on and does not extend beyond the end of memory. Only the link can check that it lies
-    /// in shared memory.
+    /// Checks that a buffer is not longer than agreed on and does not extend beyond the end of memory, or that of a SEND beyond the last
+    /// offset in a file. Only the link can check that it lies in shared memory, or in a file that was lent.
     fn check_bounds(&self, action: &Action) -> Result<(), Violation> {
         let mut most = self.most_buffer;
         let (address, len) = match *action {
             Action::Send {
                 data: Buffer::Memory { address, len },
                 ..
-            }
-            | Action::Receive { address, len }
+            } => match FilePlace::at(address) {
+                Some(place) if len <= MOST_FILE_BYTES && place.has_room_for(len) => return Ok(()),
+                _ => (address, len),
+            },
+            Action::Receive { address, len }
             | Action::Forward { address, len }
             | Action::Import { address, len, .. }
             | Action::Export { address, len }
@@ -177,9 +180,9 @@ impl<P: Payload + Inline> Session<P> {
         if len > most {
             return Err(Violation::Length(len));
         }
-        match address.checked_add(len.into()) {
-            Some(_) => Ok(()),
-            None => Err(Violation::Range { address, len }),
+        match FilePlace::at(address.saturating_add(len.into())) {
+            None => Ok(()),
+            Some(_) => Err(Violation::Range { address, len }),
         }
     }
 

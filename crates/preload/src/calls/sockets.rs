@@ -5,6 +5,7 @@ use crate::address;
 use crate::description::{Description, Side};
 use crate::handoff::{self, Origin};
 use crate::leaving;
+use crate::limit::Limit;
 use crate::listener::Listener;
 use crate::options;
 use crate::pointers;
@@ -26,7 +27,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Returns the address family of a TCP socket, or `None` if the descriptor is no TCP socket.
 pub fn family(fd: c_int) -> Option<Family> {
@@ -194,7 +195,7 @@ pub unsafe extern "C-unwind" fn accept4(
         return give!(accept());
     };
     let timeout = socket.timeout(Side::Read);
-    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut limit = Limit::new(timeout);
     loop {
         match accept_on_adapter(&socket, &listener, flags) {
             Ok(None) => {}
@@ -209,7 +210,7 @@ pub unsafe extern "C-unwind" fn accept4(
             Err(errno) => return give!(Err(errno)),
         }
         let accepted = accept();
-        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = limit.left();
         let may_wait = !socket.is_nonblocking() && left != Some(Duration::ZERO);
         if accepted != Err(libc::EAGAIN) || !may_wait {
             return give!(accepted);

@@ -16,7 +16,7 @@ fn main() {
     needs::run(&Arguments::from_args(), Need::Program("python3"), &ALL);
 }
 
-const ALL: [(&str, fn()); 11] = [
+const ALL: [(&str, fn()); 12] = [
     ("an epoll instance holds sockets of both kinds", || {
         play("epoll", 7001)
     }),
@@ -46,6 +46,9 @@ const ALL: [(&str, fn()); 11] = [
         "timestamps of bytes are reported as the kernel reports them",
         || play("times", 7011),
     ),
+    ("files are sent as the kernel sends them", || {
+        play("files", 7012)
+    }),
     ("written data arrives after the program has ended", || {
         play("leaves", 7008)
     }),

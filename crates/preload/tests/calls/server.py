@@ -1,6 +1,6 @@
 """A program that knows nothing of Baton. Its peer obeys the commands that it receives, one per line: see main.rs."""
 
-import array, ctypes, errno, fcntl, os, select, signal, socket, struct, sys, termios, threading, time
+import array, ctypes, errno, fcntl, os, select, signal, socket, struct, sys, tempfile, termios, threading, time
 
 PORT = int(sys.argv[2])
 IN, OUT, RDHUP, HUP = select.EPOLLIN, select.EPOLLOUT, select.EPOLLRDHUP, select.EPOLLHUP
@@ -165,6 +165,54 @@ def options():
     copy.setblocking(False)
     assert not os.get_blocking(copy.fileno())
     fails(errno.EAGAIN, copy.recv, 1)
+
+
+def files():
+    """Files that the adapter reads by itself, if their file system lets it."""
+    connection = accepted()
+    content = os.urandom(300_000)
+
+    def echoes(data):
+        return connection.recv(len(data), socket.MSG_WAITALL) == data
+
+    def sends(offset, count):
+        return os.sendfile(connection.fileno(), file.fileno(), offset, count)
+
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(os.path.abspath(__file__))) as file:
+        file.write(content)
+        file.flush()
+        file.seek(0)
+        connection.send(b"echo 300000\n")
+        assert sends(0, 300_000) == 300_000 and os.lseek(file.fileno(), 0, os.SEEK_CUR) == 0
+        assert echoes(content)
+        # By the file's position, and beyond its end.
+        os.lseek(file.fileno(), 100_000, os.SEEK_SET)
+        connection.send(b"echo 200000\n")
+        assert sends(None, 50_000) == 50_000 and sends(None, 300_000) == 150_000 and sends(None, 9) == 0
+        assert os.lseek(file.fileno(), 0, os.SEEK_CUR) == 300_000 and echoes(content[100_000:])
+        fails(errno.EINVAL, sends, -1, 100_000)
+        # Changes between two calls.
+        os.pwrite(file.fileno(), content[::-1], 0)
+        os.ftruncate(file.fileno(), 250_000)
+        connection.send(b"echo 250000\n")
+        assert sends(0, 300_000) == 250_000 and sends(250_000, 50_000) == 0 and echoes(content[::-1][:250_000])
+        with open(file.name, "ab") as more:
+            more.write(content)
+        connection.send(b"echo 300000\n")
+        assert sends(250_000, 1_000_000) == 300_000 and echoes(content)
+        # Without waiting, and with other data around.
+        connection.setblocking(False)
+        connection.send(b"echo 300014\n")
+        connection.send(b"header ", socket.MSG_MORE)
+        sent = 0
+        while sent < 300_000:
+            select.select([], [connection], [], 60)
+            sent += sends(250_000 + sent, 300_000 - sent)
+        connection.setblocking(True)
+        connection.send(b"trailer")
+        assert echoes(b"header " + content + b"trailer")
+        with open(file.name, "ab") as writer:
+            fails(errno.EBADF, os.sendfile, connection.fileno(), writer.fileno(), 0, 1 << 20)
 
 
 def leaves():

@@ -11,11 +11,13 @@ use baton_host::{NotOffloaded, Selection, SelectionConfig, SocketId, Sockets, Un
 use baton_tcp::{ConnId, Event, ListenerId};
 use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::slice;
+use std::time::Duration;
 
 /// The only adapter, if there is one.
 const ADAPTER: AdapterId = AdapterId(0);
@@ -29,6 +31,9 @@ const MOST_KEPT_BYTES: usize = 64 * 1024;
 
 /// A running adapter reports its limits sooner.
 const LONGEST_WAIT: Span = Span::from_ms(100);
+
+/// Minimum interval between two reports of the application's work to the policy.
+const BETWEEN_REPORTS: Span = Span::from_ms(5);
 
 /// Interval between two looks for a broker, each of which costs a system call or two.
 const BETWEEN_ATTEMPTS: Span = Span::from_secs(1);
@@ -60,6 +65,8 @@ pub struct KernelLayer {
     kept: Option<Kept>,
     /// When to look for a broker next, if there is none.
     looks_at: Time,
+    /// When to report to the policy next; [`Time::NEVER`] if it does not want that.
+    reports_at: Time,
 }
 
 impl Handoff {
@@ -107,14 +114,32 @@ impl KernelLayer {
         let mut layer = SocketLayer::new(most_sockets, selection);
         layer.set_least_stay(least_stay.unwrap_or_default());
         layer.set_most_kept(MOST_KEPT_BYTES);
+        let reports_at = match layer.wants_work() {
+            true => Time::ZERO,
+            false => Time::NEVER,
+        };
         Ok(Self {
             stack: KernelStack::new(broker)?,
             layer,
+            reports_at,
             links_lost: 0,
             subscription: None,
             kept,
             looks_at: Time::ZERO,
         })
+    }
+
+    /// Reports to the policy how long this process has worked, and how many requests it has read directly, if the policy wants that and it is
+    /// due. [`KernelLayer::turn`] does so, too.
+    pub(crate) fn report_work(&mut self, now: Time) {
+        if now < self.reports_at {
+            return;
+        }
+        self.reports_at = now + BETWEEN_REPORTS;
+        let busy = clock_gettime(ClockId::ProcessCPUTime);
+        let busy = Duration::try_from(busy).unwrap_or_default();
+        let direct = self.stack.direct_requests();
+        self.layer.handle_work(now, Span::from(busy), direct);
     }
 
     /// Makes the adapter report how many connections it takes, and waits briefly for its answer, so that already the first connection can
@@ -290,6 +315,7 @@ impl KernelLayer {
     /// Processes the messages of the adapter, the moves that they complete, and the kernel's events of the last wait. Returns whether there
     /// were messages.
     pub fn turn(&mut self, now: Time, mut driver: Option<&mut Driver>) -> bool {
+        self.report_work(now);
         let any = driver.as_mut().is_some_and(|driver| driver.turn_attached());
         self.take_news(now, driver);
         any

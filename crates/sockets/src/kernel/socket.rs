@@ -18,6 +18,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// Maximum number of bytes that a corked socket holds; more data goes to the kernel at once.
 const MOST_HELD_BYTES: usize = 64 * 1024;
@@ -161,9 +162,9 @@ impl Socket {
         }
     }
 
-    /// Lets the application use the connection directly, from the start if `is_open`.
-    pub(super) fn with_direct(self, is_open: bool) -> Self {
-        let direct = Direct::new(&self.fd, is_open);
+    /// Lets the application use the connection directly, from the start if `is_open`. Its reads are counted in `requests`.
+    pub(super) fn with_direct(self, is_open: bool, requests: &Arc<AtomicU64>) -> Self {
+        let direct = Direct::new(&self.fd, is_open, requests);
         Self {
             direct: Some(Arc::new(direct)),
             ..self

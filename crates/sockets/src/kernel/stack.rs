@@ -26,6 +26,7 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Maximum number of events that one wait returns.
@@ -89,6 +90,8 @@ pub struct KernelStack {
     unread: Option<Bytes>,
     /// Connections whose direct use has ended because they are to move.
     ended_direct: Vec<Arc<Direct>>,
+    /// Number of times that the application has directly received something.
+    direct_requests: Arc<AtomicU64>,
     /// Corked connections that began to hold data back, oldest first, with the times at which they send it.
     corks: VecDeque<(Instant, ConnId)>,
     /// Readable when the first of them is due; created when it is needed.
@@ -115,6 +118,7 @@ impl KernelStack {
             happened: VecDeque::new(),
             unread: None,
             ended_direct: Vec::new(),
+            direct_requests: Arc::default(),
             corks: VecDeque::new(),
             cork_timer: None,
             arena: Arena::default(),
@@ -164,7 +168,7 @@ impl KernelStack {
     /// The socket is not connected, or the system has no resources for it.
     pub(crate) fn take_in(&mut self, socket: KernelSocket) -> io::Result<ConnId> {
         let flow = socket::flow_of(&socket)?;
-        let mut socket = Socket::new(socket, flow).with_direct(false);
+        let mut socket = Socket::new(socket, flow).with_direct(false, &self.direct_requests);
         // Data may have arrived already; the next read finds out without waiting for an event.
         socket.handle_readable(false);
         self.adopt(socket)
@@ -177,7 +181,9 @@ impl KernelStack {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> io::Result<ConnId> {
-        self.adopt(Socket::new(socket, flow(local, remote)).with_direct(true))
+        self.adopt(
+            Socket::new(socket, flow(local, remote)).with_direct(true, &self.direct_requests),
+        )
     }
 
     /// Takes in a connection to `remote` that is still being established.
@@ -188,7 +194,7 @@ impl KernelStack {
     ) -> io::Result<ConnId> {
         let local = SocketAddr::try_from(net::getsockname(&socket)?)?;
         let socket = Socket::new(socket, flow(local, remote)).opening();
-        self.adopt(socket.with_direct(false))
+        self.adopt(socket.with_direct(false, &self.direct_requests))
     }
 
     /// Makes waits end when `fd` becomes readable, too.
@@ -198,6 +204,11 @@ impl KernelStack {
     pub fn wait_also_for(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
         let data = epoll::EventData::new_u64(OTHER);
         Ok(epoll::add(&self.epoll, fd, data, epoll::EventFlags::IN)?)
+    }
+
+    /// Returns how many times the application has directly received something.
+    pub(crate) fn direct_requests(&self) -> u64 {
+        self.direct_requests.load(Ordering::Relaxed)
     }
 
     /// Returns the next event of a connection or a listener.

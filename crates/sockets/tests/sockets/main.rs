@@ -4,6 +4,7 @@ mod asynchronous;
 mod beside;
 mod blocking;
 mod faults;
+mod files;
 mod readiness;
 
 use baton_cluster::network;

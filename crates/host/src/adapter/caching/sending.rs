@@ -4,9 +4,9 @@ use super::super::OsLayer;
 use super::super::socket::{Operation, Phase};
 use crate::nic_cache::{Block, Bypass, Content, Found};
 use crate::{FileContent, FromCache, Gone, SocketId};
-use baton_bus::descriptor::{Action, MOST_BLOCKS_SENT, Request};
+use baton_bus::HostLink;
+use baton_bus::descriptor::{Action, MOST_BLOCKS_SENT};
 use baton_bus::link::Inline;
-use baton_bus::{HostLink, Urgency};
 use baton_wire::Time;
 
 impl<P: Inline> OsLayer<P> {
@@ -267,7 +267,7 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// Sends all data that is held back, and then works like `has_room`. If there is no space, the socket becomes writable later.
-    fn has_room_for_reference<L: HostLink<Data = P>>(
+    pub(in crate::adapter) fn has_room_for_reference<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
         link: &mut L,
@@ -292,20 +292,9 @@ impl<P: Inline> OsLayer<P> {
         (offset, len): (u32, u32),
         more: bool,
     ) {
-        let address = None;
-        let end = self.give(number, len);
-        let tag = self.remember(number, Operation::Send { address, len, end });
-        let request = Request {
-            socket: number,
-            tag,
-            action: Action::SendCached { offset, len, more },
-        };
-        let entry = [request.encode()];
-        let pushed = self.queue.push(now, &entry, len, Urgency::Awaited);
-        debug_assert!(pushed, "there was room");
-        self.stats.sends += 1;
+        let action = Action::SendCached { offset, len, more };
+        self.queue_reference(now, number, (None, len), action);
         self.stats.cached_sends += 1;
-        self.stats.sent_bytes += u64::from(len);
         self.stats.cached_bytes += u64::from(len);
     }
 }
