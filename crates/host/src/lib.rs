@@ -30,9 +30,9 @@ pub use nic_cache::{
 pub use pages::{Borrower, Borrowers, PAGE_BYTES, pages};
 pub use reasons::{MoveReason, NotOffloaded};
 pub use selection::{
-    Alternate, AtReceive, Benefit, Decision, Fcfs, Foreseen, Life, Never, NextLook, PerPort,
-    PortSelection, Rate, Remaining, Retry, Selection, SelectionConfig, SelectionTextError,
-    Survival, Threshold, View,
+    Alternate, AtReceive, Benefit, Bulk, Decision, Fcfs, Foreseen, Learned, Life, Never, NextLook,
+    PerPort, PortSelection, Rate, Remaining, Retry, Selection, SelectionConfig, SelectionTextError,
+    Survival, Threshold, View, Work,
 };
 pub use sockets::{
     FileContent, FileId, FromCache, Gone, Ready, Receive, SocketId, Sockets, Unread,

@@ -46,9 +46,9 @@ pub trait Lower<P: Payload + Inline> {
         let _ = (now, conn, event);
     }
 
-    /// Called when a connection has left TCP or has come back.
-    fn moved(&mut self, moved: StackMove) {
-        let _ = moved;
+    /// Called when a connection has left TCP, has come back or has ended on an adapter.
+    fn moved(&mut self, now: Time, moved: StackMove) {
+        let _ = (now, moved);
     }
 
     /// Returns whether there may be a packet to send.
@@ -130,7 +130,7 @@ impl<P: Payload + Inline> HostProcess<P> {
         lower: &mut W,
     ) {
         self.layer.handle_adapters(now, lower.stack(), ends);
-        self.tell_moves(lower);
+        self.tell_moves(now, lower);
         while let Some((adapter, packet)) = self.layer.poll_forward() {
             self.forward(now, ends, adapter, packet);
         }
@@ -163,7 +163,7 @@ impl<P: Payload + Inline> HostProcess<P> {
         ends: &mut [AdapterEnd<P, W::Link>],
         lower: &mut W,
     ) {
-        self.tell_moves(lower);
+        self.tell_moves(now, lower);
         loop {
             while let Some((conn, event)) = lower.stack().poll_event() {
                 lower.handle_event(now, conn, &event);
@@ -184,9 +184,9 @@ impl<P: Payload + Inline> HostProcess<P> {
         }
     }
 
-    fn tell_moves<W: Lower<P>>(&mut self, lower: &mut W) {
+    fn tell_moves<W: Lower<P>>(&mut self, now: Time, lower: &mut W) {
         while let Some(moved) = self.layer.poll_stack_move() {
-            lower.moved(moved);
+            lower.moved(now, moved);
         }
     }
 

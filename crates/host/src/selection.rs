@@ -7,7 +7,7 @@
 //! [reconsiders](Selection::reconsiders). A policy may also change its mind about a connection that is on the NIC
 //! ([`Selection::takes_back`]).
 
-use baton_wire::{Endpoint, Span};
+use baton_wire::{Endpoint, Span, Time};
 use std::fmt::Debug;
 
 /// What an operating system knows about a connection and its NIC at the time of a decision.
@@ -29,6 +29,9 @@ pub struct View {
     pub bytes_sent: u64,
     /// Bytes enqueued and not yet acknowledged.
     pub bytes_in_send_buffer: u32,
+    /// Bytes of the current response: those sent since the application last read data, including this request and what the application has
+    /// announced that it will send.
+    pub response_bytes: u64,
     /// Number of times the application has read data from the connection, including this one.
     pub receives: u32,
     /// Approximate number of enqueues to the send buffer during the connection's whole life. Only a simulator that replays a log knows this
@@ -64,6 +67,21 @@ pub struct Life {
     pub enqueues: u32,
     /// Bytes enqueued to the send buffer.
     pub bytes_sent: u64,
+}
+
+/// Totals of what an application has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Time of the report.
+    pub now: Time,
+    /// Processor time that the application has spent, its system calls included.
+    pub busy: Span,
+    /// Number of times that the application has read data from a connection. In a request-response protocol, these are the requests.
+    pub requests: u64,
+    /// The part of `requests` that came from connections on a NIC.
+    pub on_nic: u64,
+    /// Number of open connections.
+    pub connections: u64,
 }
 
 /// Decision of a policy.
@@ -157,6 +175,22 @@ pub trait Selection: Debug + Send {
     fn takes_back(&mut self, view: &View) -> bool {
         let _ = view;
         false
+    }
+
+    /// Returns the minimum time between two moves of a connection with this local endpoint, where `usual` is the host's own.
+    fn least_stay(&self, local: Endpoint, usual: Span) -> Span {
+        let _ = local;
+        usual
+    }
+
+    /// Returns whether the policy wants reports of the application's work.
+    fn wants_work(&self) -> bool {
+        false
+    }
+
+    /// Informs a policy that wants it about the application's work so far, at irregular intervals of some milliseconds.
+    fn on_work(&mut self, work: &Work) {
+        let _ = work;
     }
 }
 
@@ -317,10 +351,27 @@ impl Selection for PerPort {
     fn takes_back(&mut self, view: &View) -> bool {
         self.policy_mut(view.local.port).takes_back(view)
     }
+
+    fn least_stay(&self, local: Endpoint, usual: Span) -> Span {
+        self.policy(local.port).least_stay(local, usual)
+    }
+
+    fn wants_work(&self) -> bool {
+        let mut policies = self.ports.iter().map(|(_, policy)| policy);
+        policies.any(|policy| policy.wants_work()) || self.default.wants_work()
+    }
+
+    fn on_work(&mut self, work: &Work) {
+        let policies = self.ports.iter_mut().map(|(_, policy)| policy);
+        let policies = policies.chain([&mut self.default]);
+        policies.for_each(|policy| policy.on_work(work));
+    }
 }
 
 mod benefit;
+mod bulk;
 mod config;
+mod learned;
 mod rate;
 mod receiving;
 mod retry;
@@ -328,7 +379,9 @@ mod survival;
 mod text;
 
 pub use benefit::{Benefit, Foreseen, Remaining};
+pub use bulk::Bulk;
 pub use config::{PortSelection, SelectionConfig};
+pub use learned::Learned;
 pub use rate::Rate;
 pub use receiving::AtReceive;
 pub use retry::Retry;

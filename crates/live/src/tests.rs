@@ -12,7 +12,7 @@ use std::path::Path;
 
 const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
-fn engine<T: Port>(port: T, address: &[&str], seed: u64) -> Engine<T> {
+pub(crate) fn engine<T: Port>(port: T, address: &[&str], seed: u64) -> Engine<T> {
     let link = port.link().clone();
     let addresses = address.iter().map(|text| text.parse().expect("an address"));
     let config = InterfaceConfig {
@@ -80,7 +80,7 @@ fn root_with(name: &str, content: &[u8]) -> tempfile::TempDir {
     root
 }
 
-fn ports() -> (MemoryPort, MemoryPort) {
+pub(crate) fn ports() -> (MemoryPort, MemoryPort) {
     memory_pair(MACS, 1500)
 }
 

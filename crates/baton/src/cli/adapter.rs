@@ -69,9 +69,10 @@ pub struct AdapterArgs {
     #[arg(long, value_name = "PATH", requires = "iface", conflicts_with_all = BESIDE_NOTHING, num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     #[expect(clippy::option_option, reason = "absent, without a path, and with one")]
     pub broker: Option<Option<PathBuf>>,
-    /// Like --broker, and applications that do not choose a policy themselves hand over the connections that this policy chooses: fcfs, tN
-    /// (at the N-th send), alternate:N, never, or by port, as in ports:80=t4,*=never; and rN (at the N-th read), rate:PERCENT, benefit:N,
-    /// retry:POLICY [default with --broker: fcfs]
+    /// Like --broker, and applications that do not choose a policy themselves hand over the connections that this policy chooses: learn
+    /// (as many as measurements show to pay), fcfs, tN (at the N-th send), bulk:SIZE=kernel (responses of this size stay in the kernel),
+    /// alternate:N, never, or by port, as in ports:80=t4,*=never; and rN (at the N-th read), rate:PERCENT, benefit:N, retry:POLICY
+    /// [default with --broker: learn]
     #[arg(long, value_name = "POLICY", requires = "iface", conflicts_with_all = BESIDE_NOTHING)]
     pub handoff: Option<SelectionConfig>,
     /// Replace the running adapter of the interface's broker: the running adapter gives its connections back to the kernel and ends;

@@ -10,13 +10,26 @@ use clap_complete::engine::ArgValueCandidates;
 Examples:
   baton list
   baton list experiments
-  baton list policies --json")]
+  baton list policies --json
+  baton list --schema run")]
 pub struct ListArgs {
-    /// What to list; without, everything
+    /// What to list, with descriptions; without, the names of everything
     pub group: Option<Group>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Print the JSON Schema of this command's --json instead
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["group", "json"])]
+    pub schema: Option<Described>,
+}
+
+/// A command whose JSON has a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Described {
+    /// `baton run --json`
+    Run,
+    /// `baton load --json`
+    Load,
 }
 
 /// Groups of names.

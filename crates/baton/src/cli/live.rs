@@ -211,7 +211,8 @@ pub struct ServeArgs {
     /// Keep connections on the server's own stack, and hand those to the adapter that this policy chooses: fcfs, tN (at the N-th send), rN
     /// (at the N-th read), rate:PERCENT (of the mean rate), benefit:N (by how much earlier connections have sent), retry:POLICY (a refusal
     /// is not final), alternate:N (there and back at each N-th send, to see what moving costs), never, or by port, as in
-    /// ports:80=t4,*=never
+    /// ports:80=t4,*=never; with --broker also learn (as many as measurements show to pay) and bulk:SIZE=kernel (responses of this size stay
+    /// in the kernel)
     #[arg(long, value_name = "POLICY", requires = "adapter")]
     pub handoff: Option<SelectionConfig>,
     /// Keep connections in the kernel instead of on the server's own stack; the adapter's broker, which listens there, takes connections

@@ -29,8 +29,9 @@ pub struct AdapterEnd<P, L> {
 pub(super) struct Connections {
     /// Connections on the adapter or moving, by the number of the adapter's socket.
     pub(super) sockets: FxHashMap<u32, SocketId>,
-    /// Connections whose socket the application has closed and that have not ended yet, by the same number.
-    pub(super) closing: FxHashMap<u32, Flow>,
+    /// Connections whose socket the application has closed and that have not ended yet, by the same number, and whether the application
+    /// closed before the peer.
+    pub(super) closing: FxHashMap<u32, (Flow, bool)>,
     /// The adapter refused the last handoff for lack of memory: if its Soft_Limit is 0, this is why.
     pub(super) is_short_of_memory: bool,
     /// Number of adapters that were lost before in this place.

@@ -13,6 +13,9 @@ use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, ListenerId, Stack, State};
 use baton_wire::{SeqNr, Time};
 
+/// Maximum number of bytes that Linux takes from a file in one enqueue: those of a pipe's buffers.
+const ENQUEUE_BYTES: u32 = 64 << 10;
+
 /// Returns how many enqueues the first `len` bytes of content are: `sendfile` puts each page into the send buffer separately.
 fn enqueues(content: &FileContent, len: usize) -> u32 {
     pages(content.offset, len).count() as u32
@@ -87,6 +90,10 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
             socket.enqueues += used.enqueues;
             socket.bytes_sent += used.bytes;
             socket.receives += used.receives;
+            match used.receives {
+                0 => socket.response_bytes += used.bytes,
+                _ => socket.response_bytes = used.response_bytes,
+            }
         }
     }
 
@@ -296,7 +303,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
                     requests: u32::from(taken > 0),
                     enqueues: enqueues(taken),
                     bytes: taken as u64,
-                    receives: 0,
+                    ..Used::default()
                 };
                 self.layer.socket_mut(id).wants_room = taken < len;
                 self.account(id, &used);
@@ -310,23 +317,66 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         Ok(taken)
     }
 
+    /// Sends `len` bytes from `address` on, in a file that the link lends to the adapter, as [`Calls::send_lent`] does. Returns `None` if the
+    /// connection is not on its adapter, or is not to send there now.
+    ///
+    /// # Errors
+    /// The connection has ended or is shut down for sending.
+    pub fn send_lent(
+        &mut self,
+        id: SocketId,
+        (address, len): (u64, u32),
+    ) -> Result<Option<u32>, Gone> {
+        let Some(on_adapter) = self.may_send(id)? else {
+            return Ok(None);
+        };
+        let adapter = self.layer.socket(id).adapter;
+        let end = self.adapters.get_mut(adapter.index()).ok_or(Gone)?;
+        let mut calls = end.os.calls(self.now, &mut end.link);
+        let taken = calls.send_lent(on_adapter, (address, len))?;
+        self.layer.socket_mut(id).wants_room = taken < len;
+        if taken > 0 {
+            self.consider_send(id, taken as usize, taken.div_ceil(ENQUEUE_BYTES));
+        }
+        Ok(Some(taken))
+    }
+
     /// Called when the application has put `len` bytes into a send buffer by this many enqueues (handoff-policies 3.3).
     fn consider_send(&mut self, id: SocketId, len: usize, enqueues: u32) {
         let socket = self.layer.socket_mut(id);
         socket.requests += 1;
         socket.enqueues += enqueues;
         socket.bytes_sent += len as u64;
+        socket.response_bytes += len as u64;
         if let Some(end) = self.adapters.get_mut(socket.adapter.index()) {
             self.layer
                 .consider_send(self.now, self.stack, &mut end.os, id, enqueues);
         }
     }
 
-    /// Called when the application has read from a connection on the host.
-    fn consider_receive(&mut self, id: SocketId) {
+    /// Asks the policy whether to take a connection back from its adapter before the application sends `bytes`, of which it knows beforehand.
+    pub fn announce(&mut self, id: SocketId, bytes: u64) {
+        let Some(socket) = self.layer.sockets.get(id.0 as usize) else {
+            return;
+        };
+        if let Some(end) = self.adapters.get_mut(socket.adapter.index()) {
+            self.layer
+                .consider_announced(self.now, self.stack, &mut end.os, id, bytes);
+        }
+    }
+
+    /// Counts a read for the policy.
+    fn note_received(&mut self, id: SocketId) {
         let socket = self.layer.socket_mut(id);
         socket.receives += 1;
-        if let Some(end) = self.adapters.get_mut(socket.adapter.index()) {
+        socket.response_bytes = 0;
+        self.layer.requests += 1;
+    }
+
+    /// Called when the application has read from a connection on the host.
+    fn consider_receive(&mut self, id: SocketId) {
+        let adapter = self.layer.socket(id).adapter;
+        if let Some(end) = self.adapters.get_mut(adapter.index()) {
             self.layer
                 .consider_receive(self.now, self.stack, &mut end.os, id);
         }
@@ -356,15 +406,12 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
                 self.layer.set_socket_of(conn, None);
                 self.layer.remove(id);
             }
-            Place::Adapter(on_adapter) => {
-                if let Some(end) = self.adapters.get_mut(adapter.index()) {
-                    match wish {
-                        Wish::Abort => end.os.abort(now, on_adapter),
-                        _ => end.os.close(now, on_adapter),
-                    }
+            Place::Adapter(on_adapter) => match self.adapters.get_mut(adapter.index()) {
+                Some(AdapterEnd { os, .. }) => {
+                    (self.layer).end_on_adapter(now, self.stack, os, (id, on_adapter), wish);
                 }
-                self.layer.forget_on_adapter(self.stack, id);
-            }
+                None => self.layer.forget_on_adapter(self.stack, id, false),
+            },
             Place::Ended(_) => self.layer.remove(id),
         }
     }
@@ -437,13 +484,21 @@ impl<P: Inline, L: HostLink<Data = P>, S: HostStack<P>> Sockets<P> for LayerCall
             Place::Host(conn) => {
                 let received = self.stack.receive(conn, max);
                 if matches!(received, Receive::Data(_)) {
+                    self.note_received(id);
                     self.consider_receive(id);
                 }
                 received
             }
             Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => {
                 match self.adapters.get_mut(adapter.index()) {
-                    Some(end) => end.os.receive(on_adapter, max),
+                    Some(end) => {
+                        let received = end.os.receive(on_adapter, max);
+                        if matches!(received, Receive::Data(_)) {
+                            self.note_received(id);
+                            self.layer.requests_on_nic += 1;
+                        }
+                        received
+                    }
                     None => Receive::Gone,
                 }
             }

@@ -1,5 +1,6 @@
 //! Events of the stack and the adapters, and events for the application.
 
+use super::moving::StackMove;
 use super::socket::{Place, Wish};
 use super::{AdapterEnd, AdapterId, Away, HostStack, SocketLayer};
 use crate::adapter::MoveNews;
@@ -98,10 +99,12 @@ impl<P: Inline> SocketLayer<P> {
             | MoveNews::Lost(socket) => socket,
             MoveNews::Over(socket) => {
                 let of = self.adapters.get_mut(adapter.index());
-                if let Some(flow) = of.and_then(|of| of.closing.remove(&socket.0))
+                if let Some((flow, closed_first)) = of.and_then(|of| of.closing.remove(&socket.0))
                     && self.away.get(&flow) == Some(&Away::Closing(adapter))
                 {
                     self.away.remove(&flow);
+                    self.moves
+                        .push_back(StackMove::Ended { flow, closed_first });
                 }
                 return;
             }
@@ -261,14 +264,8 @@ impl<P: Inline> SocketLayer<P> {
                 socket.wish = Wish::None;
                 end.os.shutdown(now, on_adapter);
             }
-            Wish::Close => {
-                end.os.close(now, on_adapter);
-                self.forget_on_adapter(stack, id);
-                return false;
-            }
-            Wish::Abort => {
-                end.os.abort(now, on_adapter);
-                self.forget_on_adapter(stack, id);
+            wish @ (Wish::Close | Wish::Abort) => {
+                self.end_on_adapter(now, stack, &mut end.os, (id, on_adapter), wish);
                 return false;
             }
         }

@@ -34,7 +34,7 @@ pub use socket::{Place, Reached, SocketState, Used};
 pub use stack::HostStack;
 pub use stats::LayerStats;
 
-use crate::{Life, NotOffloaded, Ready, Selection, SocketId};
+use crate::{Life, NotOffloaded, Ready, Selection, SocketId, Work};
 use adapters::Connections;
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
@@ -82,6 +82,9 @@ pub struct SocketLayer<P> {
     least_stay: Span,
     /// Maximum number of bytes kept of what an application sends while its connection moves.
     most_kept: usize,
+    /// Number of times that the application has read data, and the part of it that came from connections on an adapter.
+    requests: u64,
+    requests_on_nic: u64,
     stats: LayerStats,
 }
 
@@ -116,6 +119,8 @@ impl<P: Inline> SocketLayer<P> {
             most_sockets,
             least_stay: Span::ZERO,
             most_kept: 0,
+            requests: 0,
+            requests_on_nic: 0,
             stats: LayerStats::default(),
         }
     }
@@ -208,6 +213,27 @@ impl<P: Inline> SocketLayer<P> {
     /// Starts to record the progress that [`SocketLayer::poll_progress`] returns.
     pub fn keep_progress(&mut self) {
         self.progress.get_or_insert_default();
+    }
+
+    /// Returns whether the policy wants [reports](SocketLayer::handle_work) of the application's work.
+    pub fn wants_work(&self) -> bool {
+        let selection = self.selection.as_ref();
+        selection.is_some_and(|selection| selection.wants_work())
+    }
+
+    /// Reports to the policy how long the application's processor has worked so far, and how many requests it has read by calls that bypass
+    /// the layer.
+    pub fn handle_work(&mut self, now: Time, busy: Span, direct_requests: u64) {
+        let work = Work {
+            now,
+            busy,
+            requests: self.requests + direct_requests,
+            on_nic: self.requests_on_nic,
+            connections: self.sockets.len() as u64,
+        };
+        if let Some(selection) = &mut self.selection {
+            selection.on_work(&work);
+        }
     }
 
     /// Announces a connection from `remote` to the selection policy, and about how many enqueues it will make to its send buffer. Only a

@@ -8,19 +8,36 @@ use baton_bus::HostLink;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, Moved, Portable, State};
-use baton_wire::{Flow, Time};
+use baton_wire::{Flow, Span, Time};
 
-/// A connection of a socket that has left the stack or returned to it.
+/// A change of a connection's owner: it leaves the stack, and returns or ends on an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StackMove {
-    /// The connection's ID in the stack.
-    pub conn: ConnId,
-    /// The socket.
-    pub socket: SocketId,
-    /// The adapter's socket; `None` if the connection did not get one.
-    pub on_adapter: Option<SocketId>,
-    /// Whether the connection has returned to the stack.
-    pub is_back: bool,
+pub enum StackMove {
+    /// The connection has left the stack.
+    Left {
+        /// The connection's ID in the stack.
+        conn: ConnId,
+        /// The socket.
+        socket: SocketId,
+        /// The adapter's socket; `None` if the connection did not get one.
+        on_adapter: Option<SocketId>,
+    },
+    /// The connection has returned to the stack.
+    Back {
+        /// The connection's ID in the stack.
+        conn: ConnId,
+        /// The socket.
+        socket: SocketId,
+        /// The adapter's socket, unless the connection had none.
+        on_adapter: Option<SocketId>,
+    },
+    /// The connection has ended on its adapter, or could not return to the stack.
+    Ended {
+        /// The connection.
+        flow: Flow,
+        /// Whether the application closed before the peer, so that the adapter has the connection in TIME-WAIT.
+        closed_first: bool,
+    },
 }
 
 /// Progress of a connection that is to move.
@@ -53,8 +70,8 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// Returns the next connection that has left the stack or returned to it, for callers with their own state of connections in the stack.
-    /// [`SocketLayer::handle_adapters`] discards those that nobody has asked for.
+    /// Returns the next connection that has left the stack, returned to it or ended on an adapter, for callers with their own state of
+    /// connections in the stack. [`SocketLayer::handle_adapters`] discards those that nobody has asked for.
     pub fn poll_stack_move(&mut self) -> Option<StackMove> {
         self.moves.pop_front()
     }
@@ -113,16 +130,42 @@ impl<P: Inline> SocketLayer<P> {
         }
         if let Place::Adapter(_) = self.socket(id).place {
             let view = self.view(now, stack, os, id, enqueues);
-            let selection = self.selection.as_mut();
-            if selection.is_some_and(|selection| selection.takes_back(&view)) {
-                self.socket_mut(id).reason = MoveReason::Policy;
-                self.restore(now, stack, os, id);
-            }
-            return;
+            return self.take_back_if_wanted(now, stack, os, id, &view);
         }
         self.consider(now, stack, os, id, enqueues, |selection, view| {
             selection.on_send(view)
         });
+    }
+
+    /// Asks the policy before the application sends `bytes` on a connection that may be on its adapter.
+    pub(super) fn consider_announced(
+        &mut self,
+        now: Time,
+        stack: &impl HostStack<P>,
+        os: &mut OsLayer<P>,
+        id: SocketId,
+        bytes: u64,
+    ) {
+        if matches!(self.socket(id).place, Place::Adapter(_)) && self.has_stayed(now, id) {
+            let mut view = self.view(now, stack, os, id, 0);
+            view.response_bytes = view.response_bytes.saturating_add(bytes);
+            self.take_back_if_wanted(now, stack, os, id, &view);
+        }
+    }
+
+    fn take_back_if_wanted(
+        &mut self,
+        now: Time,
+        stack: &impl HostStack<P>,
+        os: &mut OsLayer<P>,
+        id: SocketId,
+        view: &View,
+    ) {
+        let selection = self.selection.as_mut();
+        if selection.is_some_and(|selection| selection.takes_back(view)) {
+            self.socket_mut(id).reason = MoveReason::Policy;
+            self.restore(now, stack, os, id);
+        }
     }
 
     /// Returns when to ask the policy next about a connection on the host, counted from now, unless its adapter is lost before.
@@ -167,8 +210,13 @@ impl<P: Inline> SocketLayer<P> {
     /// Returns whether the policy may move the connection again.
     fn has_stayed(&self, now: Time, id: SocketId) -> bool {
         let socket = self.socket(id);
-        let has_stayed = now.saturating_since(socket.since) >= self.least_stay;
-        now >= socket.not_before && (socket.handoffs == 0 || has_stayed)
+        let least = match &self.selection {
+            Some(selection) if socket.handoffs > 0 => {
+                selection.least_stay(socket.flow.local, self.least_stay)
+            }
+            _ => Span::ZERO,
+        };
+        now >= socket.not_before && now.saturating_since(socket.since) >= least
     }
 
     /// Attempts to hand off a connection on the host if `decide` says so and the connection has not had its chance yet.
@@ -219,6 +267,7 @@ impl<P: Inline> SocketLayer<P> {
             enqueues: socket.enqueues,
             bytes_sent: socket.bytes_sent,
             bytes_in_send_buffer: unacknowledged as u32,
+            response_bytes: socket.response_bytes,
             receives: socket.receives,
             foreseen_enqueues: socket.foreseen,
             failures: socket.failures,
@@ -307,11 +356,10 @@ impl<P: Inline> SocketLayer<P> {
         let kept = Box::new(moved.state);
         let shut = matches!(kept.state, State::FinWait1 | State::FinWait2);
         let imported = os.import(now, remote, bytes, shut);
-        self.moves.push_back(StackMove {
+        self.moves.push_back(StackMove::Left {
             conn,
             socket: id,
             on_adapter: imported.ok(),
-            is_back: false,
         });
         let Ok(on_adapter) = imported else {
             self.socket_mut(id).reason = MoveReason::Refused(NotOffloaded::Handles);
@@ -448,8 +496,30 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
+    /// Closes a connection on the adapter, or aborts it if `wish` says so, and removes its socket.
+    pub(super) fn end_on_adapter(
+        &mut self,
+        now: Time,
+        stack: &mut impl HostStack<P>,
+        os: &mut OsLayer<P>,
+        (id, on_adapter): (SocketId, SocketId),
+        wish: Wish,
+    ) {
+        let closed_first = wish == Wish::Close && !os.unread(on_adapter).ended;
+        match wish {
+            Wish::Abort => os.abort(now, on_adapter),
+            _ => os.close(now, on_adapter),
+        }
+        self.forget_on_adapter(stack, id, closed_first);
+    }
+
     /// Removes the socket of a connection that the adapter closes on its own.
-    pub(super) fn forget_on_adapter(&mut self, stack: &mut impl HostStack<P>, id: SocketId) {
+    pub(super) fn forget_on_adapter(
+        &mut self,
+        stack: &mut impl HostStack<P>,
+        id: SocketId,
+        closed_first: bool,
+    ) {
         let socket = self.socket(id);
         let (flow, adapter) = (socket.flow, socket.adapter);
         stack.forget(&flow);
@@ -457,7 +527,7 @@ impl<P: Inline> SocketLayer<P> {
         self.leave_adapter(id);
         if let Some(on_adapter) = on_adapter {
             let of = &mut self.adapters[adapter.index()];
-            of.closing.insert(on_adapter.0, flow);
+            of.closing.insert(on_adapter.0, (flow, closed_first));
             self.away.insert(flow, Away::Closing(adapter));
         }
         self.remove(id);
@@ -648,11 +718,11 @@ impl<P: Inline> SocketLayer<P> {
         let wish = socket.wish;
         self.note(id, Move::NotRestored);
         match wish {
-            Wish::Close => os.close(now, on_adapter),
-            Wish::Abort => os.abort(now, on_adapter),
-            Wish::None | Wish::Shutdown => return self.wake_reader(id),
+            Wish::Close | Wish::Abort => {
+                self.end_on_adapter(now, stack, os, (id, on_adapter), wish);
+            }
+            Wish::None | Wish::Shutdown => self.wake_reader(id),
         }
-        self.forget_on_adapter(stack, id);
     }
 
     /// Imports a connection into the stack, and does what has waited for that.
@@ -678,7 +748,12 @@ impl<P: Inline> SocketLayer<P> {
             Ok(conn) => self.is_back(now, stack, id, conn),
             Err(reason) => {
                 self.stats.bad_states += u64::from(reason != CloseReason::Reset);
-                stack.forget(&self.socket(id).flow);
+                let flow = self.socket(id).flow;
+                stack.forget(&flow);
+                self.moves.push_back(StackMove::Ended {
+                    flow,
+                    closed_first: false,
+                });
                 self.socket_mut(id).was_half_closed = is_half_closed;
                 self.end(id, reason);
             }
@@ -688,11 +763,10 @@ impl<P: Inline> SocketLayer<P> {
     fn is_back(&mut self, now: Time, stack: &mut impl HostStack<P>, id: SocketId, conn: ConnId) {
         self.set_socket_of(conn, Some(id));
         let on_adapter = self.socket(id).place.on_adapter();
-        self.moves.push_back(StackMove {
+        self.moves.push_back(StackMove::Back {
             conn,
             socket: id,
             on_adapter,
-            is_back: true,
         });
         let socket = self.socket_mut(id);
         socket.restore_wanted = false;

@@ -51,6 +51,8 @@ pub struct Used {
     pub bytes: u64,
     /// Number of times that it has received something.
     pub receives: u32,
+    /// Number of bytes sent since it last received something, if it has.
+    pub response_bytes: u64,
 }
 
 /// State of a connection, for a tool to show.
@@ -137,6 +139,8 @@ pub(super) struct Socket<P> {
     pub(super) requests: u32,
     pub(super) enqueues: u32,
     pub(super) bytes_sent: u64,
+    /// Bytes sent since the application last received something.
+    pub(super) response_bytes: u64,
     pub(super) receives: u32,
     pub(super) foreseen: Option<u32>,
     pub(super) failures: u32,
@@ -200,6 +204,7 @@ impl<P> Socket<P> {
             requests: 0,
             enqueues: 0,
             bytes_sent: 0,
+            response_bytes: 0,
             receives: 0,
             foreseen: None,
             failures: 0,

@@ -1,8 +1,8 @@
 //! Selection policies in configurations.
 
 use super::{
-    Alternate, AtReceive, Benefit, Fcfs, Foreseen, Never, PerPort, Rate, Retry, Selection,
-    Survival, Threshold,
+    Alternate, AtReceive, Benefit, Bulk, Fcfs, Foreseen, Learned, Never, PerPort, Rate, Retry,
+    Selection, Survival, Threshold,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,15 @@ pub enum SelectionConfig {
         /// The other policy.
         selection: Box<SelectionConfig>,
     },
+    /// As another policy, but takes connections back when they begin a large response, and hands them off again afterwards: [`Bulk`].
+    Bulk {
+        /// Size of a response from which it is sent by the host, bytes.
+        bytes: u64,
+        /// The other policy.
+        selection: Box<SelectionConfig>,
+    },
+    /// Hands off as many connections as measurements show to pay: [`Learned`].
+    Learned,
     /// Hands off no connection: [`Never`].
     Never,
     /// Applies a policy to each local port: [`PerPort`].
@@ -87,6 +96,11 @@ impl SelectionConfig {
             Self::Benefit { enqueues } => Box::new(Benefit::new(Survival::default(), enqueues)),
             Self::Oracle { enqueues } => Box::new(Benefit::new(Foreseen, enqueues)),
             Self::Retry { ref selection } => Box::new(Retry::new(selection.build())),
+            Self::Bulk {
+                bytes,
+                ref selection,
+            } => Box::new(Bulk::new(bytes, selection.build())),
+            Self::Learned => Box::new(Learned::default()),
             Self::Never => Box::new(Never),
             Self::PerPort {
                 ref ports,

@@ -1,6 +1,7 @@
 //! Retries after a refusal.
 
-use super::{Decision, Life, NextLook, Selection, View};
+use super::{Decision, Life, NextLook, Selection, View, Work};
+use baton_wire::{Endpoint, Span};
 
 /// Follows another policy, but attempts again at each send request, as soon as the NIC is known to have capacity, to hand off a connection
 /// whose attempt failed or that came back from the NIC. The framework of the paper does not consider such connections again.
@@ -52,5 +53,17 @@ impl Selection for Retry {
 
     fn takes_back(&mut self, view: &View) -> bool {
         self.policy.takes_back(view)
+    }
+
+    fn least_stay(&self, local: Endpoint, usual: Span) -> Span {
+        self.policy.least_stay(local, usual)
+    }
+
+    fn wants_work(&self) -> bool {
+        self.policy.wants_work()
+    }
+
+    fn on_work(&mut self, work: &Work) {
+        self.policy.on_work(work);
     }
 }

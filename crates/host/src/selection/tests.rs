@@ -12,6 +12,7 @@ pub(super) fn view(port: u16, enqueues_before: u32, enqueues: u32) -> View {
         enqueues,
         bytes_sent: 0,
         bytes_in_send_buffer: 0,
+        response_bytes: 0,
         receives: 0,
         foreseen_enqueues: None,
         failures: 0,

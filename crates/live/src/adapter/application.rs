@@ -61,6 +61,8 @@ pub(super) struct Attached {
     pub(super) asleep: bool,
     /// Events that its file descriptor is waited for.
     interest: PollFlags,
+    /// Whether its other file descriptor is waited for, too.
+    has_other: bool,
 }
 
 /// The links of applications, by the number of their session.
@@ -102,6 +104,7 @@ impl Attached {
             since: now,
             asleep: false,
             interest,
+            has_other: false,
         })
     }
 
@@ -126,7 +129,20 @@ impl Attached {
             debug_assert!(changed.is_ok(), "it is in the set: {changed:?}");
             self.interest = interest;
         }
+        if let Some(other) = link.other_fd().filter(|_| self.asleep && !self.has_other) {
+            let added = wakeups.add(other, PollFlags::IN, self.session.0);
+            self.has_other = added.is_ok();
+        }
         Ok(self.asleep)
+    }
+
+    /// Stops waiting for the application.
+    pub(super) fn stop_waiting(&self, wakeups: &Wakeups) {
+        let link = self.link.link();
+        wakeups.remove(link.as_fd());
+        link.other_fd()
+            .into_iter()
+            .for_each(|fd| wakeups.remove(fd));
     }
 
     /// Returns how often the adapter has rung the application's doorbell.

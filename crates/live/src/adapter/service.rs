@@ -388,7 +388,7 @@ impl AdapterService {
         };
         let about = application.about.clone();
         self.stats.reclaimed_bytes += application.memory_bytes();
-        self.wakeups.remove(application.link.link().as_fd());
+        application.stop_waiting(&self.wakeups);
         let ending = match error {
             LinkError::Gone => {
                 self.stats.left += 1;

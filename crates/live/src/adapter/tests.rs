@@ -2,14 +2,15 @@
 
 use super::*;
 use crate::ending::Stop;
-use crate::port::{MemoryPort, memory_pair};
+use crate::port::MemoryPort;
 use crate::snapshot::{Snapshot, SnapshotSource};
-use crate::{Application, Clock, Engine};
+use crate::tests::{engine, ports};
+use crate::{Application, Engine};
 use baton_bus::descriptor::{Action, Opcode, Outcome, Request, Response, Status};
 use baton_bus::link::{HostLink, LinkError};
 use baton_bus::{BatchingRule, Descriptor, Urgency};
 use baton_cache::Replacement;
-use baton_inet::{Host, InterfaceConfig};
+use baton_inet::Host;
 use baton_iolib::{AdapterAddress, ConnectError, Geometry, Refusal, ShmHost};
 use baton_nic::{Config, Governor, Load};
 use baton_sockets::{Driver, DriverConfig};
@@ -25,12 +26,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
-
-fn host_of(mac: [u8; 6], address: &str) -> Host {
-    let addresses = vec![address.parse().expect("an address")];
-    let interface = InterfaceConfig::new(mac, addresses);
-    Host::new(interface, baton_tcp::Config::default(), 1).expect("a host")
-}
 
 /// An application that only lets TCP work.
 struct Nobody;
@@ -64,21 +59,20 @@ impl Desk {
 
     fn with(most_applications: u32, firmware: Option<Config>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let (port, network) = memory_pair([[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]], 1500);
-        let mut host = host_of([2, 0, 0, 0, 0, 1], "10.9.0.2/24");
-        let other = host_of([2, 0, 0, 0, 0, 2], "10.9.0.1/24");
+        let (port, network) = ports();
+        let mut engine = engine(port, &["10.9.0.2/24"], 1);
         let mut config = AdapterServiceConfig::default();
         config.limits.applications = most_applications;
         config.firmware = firmware;
         config.adapter.cache_bytes = 1 << 16;
         let path = folder.path().join("adapter");
         let listeners = Listeners::open(&path, None, config.limits).expect("a socket");
-        let service = AdapterService::new(config, listeners, &mut host).expect("an adapter");
+        let service = AdapterService::new(config, listeners, engine.host_mut());
         Self {
             folder,
-            engine: Engine::new(host, port, Clock::start()),
-            service,
-            network: Engine::new(other, network, Clock::start()),
+            engine,
+            service: service.expect("an adapter"),
+            network: crate::tests::engine(network, &["10.9.0.1/24"], 1),
         }
     }
 

@@ -5,6 +5,7 @@ use super::{admit, confine_to, service_user};
 use crate::cli::{AdapterArgs, BrokerArgs};
 use crate::failure::Failure;
 use crate::runner::Interrupt;
+use baton_host::SelectionConfig;
 use baton_live::broker::{Broker, BrokerLink};
 use baton_live::bus::log::{Level, Log};
 use baton_live::{
@@ -97,7 +98,10 @@ fn end(broker: &Broker) -> Result<(), Failure> {
 /// Fails if the broker cannot be started, or if it refuses.
 pub fn attach(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<BrokerLink, Failure> {
     let tcp = super::adapter::kernel_tcp_config(&arguments.link);
-    let policy = arguments.handoff.clone().unwrap_or_default();
+    let policy = arguments
+        .handoff
+        .clone()
+        .unwrap_or(SelectionConfig::Learned);
     let limit = Instant::now() + LONGEST_START;
     let mut started: Option<Child> = None;
     loop {

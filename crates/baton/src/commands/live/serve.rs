@@ -70,7 +70,8 @@ fn on_engine(
     let mut service = WebService::start(&config(arguments), engine.host_mut())
         .map_err(|error| bad_root(arguments, &error))?;
     for address in &arguments.link.addr {
-        announce(arguments, Endpoint::new(address.addr(), arguments.port));
+        let at = Endpoint::new(address.addr(), arguments.port);
+        announce(arguments, &format!("at http://{at}/"));
     }
     baton_live::serve(
         engine,
@@ -102,8 +103,12 @@ fn on_adapter(
         sockets
             .listen(at, backlog)
             .map_err(|refused| bad_adapter(address, &with_advice(&refused)))?;
-        announce(arguments, at);
     }
+    let port = config.port;
+    announce(
+        arguments,
+        &format!("on port {port} of all addresses of the adapter at {address}"),
+    );
     let mut service =
         WorldService::start(&config, sockets).map_err(|error| bad_root(arguments, &error))?;
     service.serve(Some(control), stop(interrupt), tell_wait)?;
@@ -131,7 +136,7 @@ fn with_handoff(
     let sockets = HandoffSockets::new(driver, handoff, tell_news(address))
         .map_err(|refused| bad_adapter(address, &with_advice(&refused)))?;
     for at in sockets.listening() {
-        announce(arguments, at);
+        announce(arguments, &format!("at http://{at}/"));
     }
     let mut service =
         WorldService::start(&config, sockets).map_err(|error| bad_root(arguments, &error))?;
@@ -240,8 +245,9 @@ fn on_kernel(
         .map_err(|error| bad_port(config.port, &error))?;
     let mut service =
         WorldService::start(&config, sockets).map_err(|error| bad_root(arguments, &error))?;
-    for endpoint in listening {
-        announce(arguments, endpoint);
+    if let Some(Endpoint { port, .. }) = listening.first() {
+        let place = format!("on port {port} of all addresses of this host");
+        announce(arguments, &place);
     }
     service.serve(Some(control), stop(interrupt), tell_wait)?;
     let snapshot = service.snapshot();
@@ -263,11 +269,8 @@ fn config(arguments: &ServeArgs) -> ServiceConfig {
     }
 }
 
-fn announce(arguments: &ServeArgs, server: Endpoint) {
-    tell(&format!(
-        "serving {} at http://{server}/\n",
-        arguments.root.display()
-    ));
+fn announce(arguments: &ServeArgs, place: &str) {
+    tell(&format!("serving {} {place}\n", arguments.root.display()));
 }
 
 fn bad_root(arguments: &ServeArgs, error: &io::Error) -> Failure {

@@ -6,7 +6,7 @@ use baton_bus::descriptor::{Action, Buffer, Request};
 use baton_bus::link::{MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_inet::{InterfaceConfig, Medium};
 use baton_nic::adapter::{AdapterConfig, Dispatch, OnBoardMemory, Piece, Ready};
-use baton_nic::{Config, Drops, Heads, QueueLengths, Schedule, Scheduler, Source};
+use baton_nic::{Config, Heads, QueueLengths, Schedule, Scheduler, Source};
 use baton_testkit::{Random, endpoint, for_each_seed};
 use baton_wire::{Ecn, Endpoint, Flags, Header, Packet, SeqNr, encode_packet};
 use std::sync::{Arc, Mutex};
@@ -279,49 +279,6 @@ fn is_arrived(source: &Source) -> bool {
     )
 }
 
-/// The order of the papers (handoff-policies 3.1): only under host first does a later packet of the host overtake what waits for the NIC.
-#[test]
-fn host_packets_overtake_only_under_host_first() {
-    use Source::*;
-    let host_first = [
-        Arrivals,
-        Arrivals,
-        Arrivals,
-        HostSend,
-        HostReceive,
-        Commands,
-        NicReceive,
-        NicReceive,
-    ];
-    let fcfs = [
-        Arrivals,
-        NicReceive,
-        Arrivals,
-        NicReceive,
-        Commands,
-        HostSend,
-        Arrivals,
-        HostReceive,
-    ];
-    for (scheduler, expected) in [(Scheduler::HostFirst, host_first), (Scheduler::Fcfs, fcfs)] {
-        let mut desk = Desk::new(&firmware(scheduler), None, 1);
-        let recorder = Recorder::new(scheduler);
-        desk.process.set_schedule(Box::new(recorder.clone()));
-        let (nic, host) = (
-            Arrival::Frame { port: NIC_PORT },
-            Arrival::Frame { port: HOST_PORT },
-        );
-        for arrival in [nic, nic, Arrival::Command, Arrival::HostPacket, host] {
-            desk.arrive(arrival);
-        }
-        let sent = desk.work(10_000);
-        let said = recorder.take().into_iter().filter(is_arrived);
-        assert_eq!(said.collect::<Vec<_>>(), expected, "{scheduler:?}");
-        assert_eq!(sent, 3, "two answers to SYNs and a packet of the host");
-        assert_eq!(desk.adapter.stats().packets_passed, 1);
-    }
-}
-
 /// Whatever arrives, the live adapter takes up work in the order of the simulated adapter's queues.
 #[test]
 fn the_live_adapter_serves_in_the_simulated_order() {
@@ -397,35 +354,6 @@ fn the_live_adapter_serves_in_the_simulated_order() {
             got.expect("the adapter is there");
         }
     });
-}
-
-#[test]
-fn drops_are_counted_for_each_queue() {
-    let config = Config {
-        arrival_queue_packets: 5,
-        receive_queue_packets: 2,
-        ..firmware(Scheduler::HostFirst)
-    };
-    let mut desk = Desk::new(&config, None, 1);
-    let arrive = |desk: &mut Desk, ports: &[u16]| {
-        for &port in ports {
-            desk.arrive(Arrival::Frame { port });
-        }
-    };
-    arrive(&mut desk, &[NIC_PORT; 5]);
-    arrive(&mut desk, &[HOST_PORT; 3]);
-    desk.run();
-    arrive(&mut desk, &[HOST_PORT; 4]);
-    desk.run();
-    let drops = Drops {
-        arrival_queue: 3,
-        host_receive_queue: 2,
-        nic_receive_queue: 3,
-        memory: 0,
-    };
-    assert_eq!(desk.process.drops(), &drops);
-    assert_eq!(desk.adapter.stats().packets_passed, 2);
-    assert_eq!(desk.host.stack().stats().segments_received, 2);
 }
 
 /// Waiting frames occupy on-board memory, whatever happens to them later.
