@@ -37,6 +37,7 @@ pub mod suggest;
 mod sweep;
 mod text;
 mod tree;
+mod units;
 mod variants;
 
 pub use command::command_line;
@@ -151,8 +152,8 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
-/// Half of the 95 % interval to which a log is measured if the user specifies no length, per cent.
-const UNTIL_CI_PERCENT: f64 = 2.0;
+/// Half of the 95 % interval to which a run is measured if the user specifies no length, per cent.
+const UNTIL_CI_PERCENT: f64 = 1.0;
 
 /// One experiment.
 #[derive(Clone, Debug)]
@@ -225,10 +226,9 @@ impl Planned {
         run.is_some_and(|run| run.keys().any(says_how_long))
     }
 
-    /// Measures a log until the result is precise enough, unless a length is given: how long that takes depends on the content of the log.
-    pub fn measure_logs_long_enough(&mut self) {
-        let is_log = matches!(self.experiment.workload, WorkloadConfig::Log { .. });
-        if !is_log || self.says_how_long() {
+    /// Measures until the result is precise enough, unless a length is given: how long that takes depends on the requests and the machine.
+    pub fn measure_long_enough(&mut self) {
+        if self.says_how_long() {
             return;
         }
         let run = self.short.entry("run").or_insert(toml::Table::new().into());
@@ -236,6 +236,11 @@ impl Planned {
             self.experiment.run.until_ci_percent = Some(UNTIL_CI_PERCENT);
             run.insert("until_ci_percent".to_owned(), UNTIL_CI_PERCENT.into());
         }
+    }
+
+    /// Returns whether the experiment replays a log.
+    pub fn replays_a_log(&self) -> bool {
+        matches!(self.experiment.workload, WorkloadConfig::Log { .. })
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) enum Problem {
 }
 
 impl Problem {
-    /// Returns the error, for a profile that is named at `origin`.
+    /// Returns the error of a profile whose name stands at `origin` in the user's input.
     pub(super) fn at(self, sources: &Sources, origin: &Origin) -> Diagnostic {
         match self {
             Self::Content(diagnostic) => diagnostic,

@@ -1,8 +1,8 @@
 //! Single values that flags set.
 
-use super::parts;
 use super::source::Sources;
 use super::tree::Node;
+use super::{keys, parts, units};
 use std::str::FromStr;
 
 /// A value for one key, from `--set KEY=VALUE` or from a flag that stands for it.
@@ -54,9 +54,20 @@ impl Setting {
         &self.flag
     }
 
+    /// Returns the value in the unit of its key, if it is a number with another unit.
+    fn in_unit_of_key(&self) -> Option<String> {
+        let has_unit = self.value.starts_with(|first: char| first.is_ascii_digit())
+            && self
+                .value
+                .ends_with(|last: char| last.is_ascii_alphabetic());
+        let key = has_unit.then(|| keys::all().iter().find(|key| key.path == self.path))??;
+        units::converted(&self.value, key.unit.as_deref()?)
+    }
+
     /// Returns a tree with only this value.
     pub(super) fn to_node(&self, sources: &mut Sources) -> Node {
-        let value = Node::parse_flag(sources, &self.flag, &self.value);
+        let in_unit = self.in_unit_of_key();
+        let value = Node::parse_flag(sources, &self.flag, in_unit.as_ref().unwrap_or(&self.value));
         let mut node = Node::at_path(&self.path, value);
         parts::expand_name(&mut node);
         node

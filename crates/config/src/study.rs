@@ -59,6 +59,12 @@ pub fn study(request: &Request, threads: usize) -> Result<StudyPlan, Failure> {
     let mut notes = Vec::new();
     let mut base = base::load(&mut sources, request, &mut notes)?;
     let bad = |diagnostic: Diagnostic| Failure::BadInput(diagnostic.to_string());
+    if base.sweep.is_none() {
+        notes.push(format!(
+            "{} has no table [sweep], which says what to vary: only its variants are run.",
+            request.experiment
+        ));
+    }
     let sweep = base
         .sweep
         .take()
@@ -260,7 +266,9 @@ impl Planner<'_> {
             .map(|path| value(path).map_or(Cell::Nothing, cell))
             .collect();
         let mut planned = complete(self.sources, self.base, own.clone(), variant.name.is_some())?;
-        planned.measure_logs_long_enough();
+        if planned.replays_a_log() {
+            planned.measure_long_enough();
+        }
         effects.see(&planned);
         Ok(Some(Point {
             variant: variant.name.clone(),

@@ -23,6 +23,9 @@ pub struct Config {
     /// Buckets of the connection hash table.
     #[schemars(range(min = 1, max = MOST_HASH_BUCKETS))]
     pub hash_buckets: u32,
+    /// The blocks of connections on NICs stay in the hash chains of the host, which remains in control of port numbers, and wait there when
+    /// a connection is in TIME-WAIT on the NIC.
+    pub keep_blocks: bool,
     /// Entries of the ring from NIC to host, each with a buffer ready for one packet.
     #[schemars(range(min = 1))]
     pub receive_ring_entries: u32,
@@ -46,6 +49,7 @@ impl Default for Config {
             mbufs: 1 << 20,
             clusters: 1 << 19,
             hash_buckets: 4096,
+            keep_blocks: false,
             receive_ring_entries: 512,
             transmit_ring_entries: 512,
             selection: SelectionConfig::Fcfs,

@@ -16,6 +16,7 @@ use crate::time_waits::TimeWaits;
 use baton_host::SocketId;
 use baton_tcp::{ConnId, Handled, Segment, Stack};
 use baton_wire::{Flow, Payload, SeqNr, Time};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 #[cfg(test)]
@@ -35,6 +36,8 @@ pub struct NetworkMemory {
     block_slots: Slots,
     syncache: Syncache,
     time_waits: TimeWaits,
+    /// Blocks of connections on adapters, which stay in their lists; `None` if a block is freed when its connection leaves the stack.
+    away: Option<FxHashMap<Flow, u32>>,
     /// Connections by number.
     connections: Vec<Connection>,
     /// Buffer of the packet that is being handled, until a connection keeps the buffer.
@@ -88,6 +91,7 @@ impl NetworkMemory {
             block_slots: Slots::new(u32::MAX),
             syncache: Syncache::new(),
             time_waits: TimeWaits::default(),
+            away: config.keep_blocks.then(FxHashMap::default),
             connections: Vec::new(),
             arriving: None,
             drops: NetworkDrops::default(),
@@ -458,19 +462,10 @@ impl NetworkMemory {
         waits: impl FnOnce(&Flow) -> Option<Time>,
         m: &mut M,
     ) {
-        while let Some(block) = self.time_waits.poll_over(now) {
-            m.run(Op::TcpTimer, 1);
-            self.free_block(block, m);
-        }
+        self.free_waited(now, m);
         if let Some((block, flow)) = entry(&mut self.connections, conn).block.take() {
             footprint::tcp_close(m);
-            match waits(&flow) {
-                Some(until) => {
-                    self.blocks.wait(block, m);
-                    self.time_waits.add(flow, block, until);
-                }
-                None => self.free_block(block, m),
-            }
+            self.free_block_after(block, &flow, waits(&flow), m);
         }
         if !entry(&mut self.connections, conn).closed {
             self.wake(conn, m);
@@ -490,7 +485,29 @@ impl NetworkMemory {
         if let Some((handle, (block, bucket))) = handle.zip(block) {
             footprint::hand_off(m, block, socket.0, handle, bucket);
         }
+        if let Some(away) = &mut self.away
+            && let Some((block, flow)) = entry(&mut self.connections, conn).block.take()
+        {
+            self.blocks.stop_timers(block, m);
+            away.insert(flow, block);
+        }
         self.forget(conn, m);
+    }
+
+    /// Releases the block of a connection that has ended on an adapter. A connection that is there in TIME-WAIT until `until` keeps its block
+    /// until then.
+    pub fn ended_elsewhere<M: Meter>(
+        &mut self,
+        flow: &Flow,
+        now: Time,
+        until: Option<Time>,
+        m: &mut M,
+    ) {
+        self.free_waited(now, m);
+        let away = self.away.as_mut();
+        if let Some(block) = away.and_then(|away| away.remove(flow)) {
+            self.free_block_after(block, flow, until, m);
+        }
     }
 
     /// Moves a connection back to the stack, with `readable` bytes to be read.
@@ -533,10 +550,39 @@ impl NetworkMemory {
 
     /// Creates a connection's block and adds it to the lists.
     fn make_block<M: Meter>(&mut self, conn: ConnId, flow: &Flow, m: &mut M) -> u32 {
-        let block = self.block_slots.allocate_reserved();
-        self.blocks.insert(block, self.blocks.bucket(flow), m);
+        let kept = self.away.as_mut().and_then(|away| away.remove(flow));
+        let block = kept.unwrap_or_else(|| {
+            let block = self.block_slots.allocate_reserved();
+            self.blocks.insert(block, self.blocks.bucket(flow), m);
+            block
+        });
         entry(&mut self.connections, conn).block = Some((block, *flow));
         block
+    }
+
+    /// Frees the blocks whose TIME-WAIT is over.
+    fn free_waited<M: Meter>(&mut self, now: Time, m: &mut M) {
+        while let Some(block) = self.time_waits.poll_over(now) {
+            m.run(Op::TcpTimer, 1);
+            self.free_block(block, m);
+        }
+    }
+
+    /// Frees a block now, or when its TIME-WAIT ends.
+    fn free_block_after<M: Meter>(
+        &mut self,
+        block: u32,
+        flow: &Flow,
+        until: Option<Time>,
+        m: &mut M,
+    ) {
+        match until {
+            Some(until) => {
+                self.blocks.wait(block, m);
+                self.time_waits.add(*flow, block, until);
+            }
+            None => self.free_block(block, m),
+        }
     }
 
     /// Removes a block from the lists and frees it.
@@ -574,7 +620,8 @@ impl NetworkMemory {
         self.block_slots.check();
         self.syncache.check();
         let blocks = self.connections.iter().filter(|c| c.block.is_some());
-        let blocks = blocks.count() + self.time_waits.len();
+        let away = self.away.as_ref().map_or(0, FxHashMap::len);
+        let blocks = blocks.count() + self.time_waits.len() + away;
         assert_eq!(blocks, self.block_slots.in_use() as usize);
         let syns = self.connections.iter().filter(|c| c.syn.is_some());
         assert_eq!(syns.count(), self.syncache.in_use() as usize);

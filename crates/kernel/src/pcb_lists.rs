@@ -71,7 +71,8 @@ impl PcbLists {
         self.two_msl.push(block, links(m, Callout::TwoMsl));
     }
 
-    fn stop_timers<M: Meter>(&mut self, block: u32, m: &mut M) {
+    /// Removes a block from the lists of timers of a connection that is in use.
+    pub fn stop_timers<M: Meter>(&mut self, block: u32, m: &mut M) {
         self.keepalive.remove(block, links(m, Callout::Keepalive));
         self.retransmit.remove(block, links(m, Callout::Retransmit));
     }

@@ -222,6 +222,10 @@ pub struct Config {
     /// Maximum delay of an acknowledgment, ms (RFC 9293 3.8.6.3: under 500).
     #[schemars(range(max = LONGEST_ACK_DELAY_MS))]
     pub delayed_ack_ms: u32,
+    /// Ticks of the clock with which timers end, ms: a timer ends with the first tick after its time, together with all others of that
+    /// tick. 0: timers are exact.
+    #[schemars(range(max = LONGEST_TICK_MS))]
+    pub timer_tick_ms: u32,
     /// Full segments after which an acknowledgment is sent at the latest.
     #[schemars(range(min = 1))]
     pub ack_every_segments: u32,
@@ -326,6 +330,7 @@ impl Default for Config {
             rto_floor: RtoFloor::Timeout,
             rto_max_ms: 60_000,
             delayed_ack_ms: 40,
+            timer_tick_ms: 0,
             ack_every_segments: 2,
             nagle: true,
             syn_retries: 6,
@@ -365,6 +370,7 @@ const LARGEST_BUFFER: u64 = 1 << 30;
 
 /// RFC 9293 3.8.6.3, MUST-40.
 const LONGEST_ACK_DELAY_MS: u64 = 499;
+const LONGEST_TICK_MS: u64 = 1_000;
 
 /// RFC 7323 2.3.
 const LARGEST_WINDOW_SCALE: u64 = 14;
@@ -450,6 +456,13 @@ impl Config {
             0,
             LONGEST_ACK_DELAY_MS,
             "less than 500",
+        )?;
+        within(
+            "timer_tick_ms",
+            self.timer_tick_ms.into(),
+            0,
+            LONGEST_TICK_MS,
+            "at most 1000",
         )?;
         let scale = self.window_scale.unwrap_or(0);
         within(

@@ -7,7 +7,7 @@ use baton_sim::config::{Experiment, Invalid};
 use serde::Deserialize;
 
 /// The minimum content of a table for each value of its tag.
-const TABLES: [(&str, &str, &str); 35] = [
+const TABLES: [(&str, &str, &str); 37] = [
     ("application.kind", "web", ""),
     (
         "application.kind",
@@ -31,6 +31,12 @@ const TABLES: [(&str, &str, &str); 35] = [
         "retry",
         "selection.policy = 'fcfs'",
     ),
+    (
+        "host.kernel.selection.policy",
+        "bulk",
+        "bytes = 65536\nselection.policy = 'fcfs'",
+    ),
+    ("host.kernel.selection.policy", "learned", ""),
     ("host.kernel.selection.policy", "never", ""),
     (
         "host.kernel.selection.policy",
@@ -326,7 +332,7 @@ fn keys_of_kinds_that_were_not_chosen_are_refused() {
         ),
         (
             "host.kernel.selection = { policy = 'fcfs', replacement = 'lru' }",
-            "unknown key `replacement` in [host.kernel.selection]; expected one of default, enqueues, percent, policy, ports, receives, selection",
+            "unknown key `replacement` in [host.kernel.selection]; expected one of bytes, default, enqueues, percent, policy, ports, receives, selection",
         ),
     ] {
         assert_eq!(refused(text).as_deref(), Some(message));

@@ -13,14 +13,17 @@ const SOCKET: SocketId = SocketId(3);
 
 /// Creates a memory with `more` buffers of each kind in addition to those of the ring.
 fn memory(more: u32) -> NetworkMemory {
-    let config = Config {
+    NetworkMemory::new(&config(more), 1)
+}
+
+fn config(more: u32) -> Config {
+    Config {
         receive_ring_entries: RING,
         mbufs: RING + more,
         clusters: RING + more,
         hash_buckets: 512,
         ..Config::default()
-    };
-    NetworkMemory::new(&config, 1)
+    }
 }
 
 fn segment(pieces: usize) -> Segment<Bytes> {
@@ -286,22 +289,29 @@ fn a_connection_has_an_entry_of_the_syn_cache_until_the_third_packet_makes_its_b
     assert_eq!(in_use(&memory), (0, 0));
 }
 
-#[test]
-fn a_block_in_time_wait_stays_in_its_chain_until_its_end_or_a_syn() {
-    let (mut memory, mut m) = (memory(100), Structures::default());
-    let stack = baton_tcp::Stack::<Bytes>::new(baton_tcp::Config::default(), 0);
-    let handled = |conn, syn| Handled {
+fn handled(conn: Option<ConnId>, syn: bool) -> Handled {
+    Handled {
         conn,
         syn,
         data_len: 0,
         new_ack: false,
         refused: None,
-    };
-    // Both ports are in the same one of 512 chains.
-    let flows = [1000, 1512].map(|port| Flow {
+    }
+}
+
+/// Returns two connections that are in the same one of 512 chains.
+fn flows_in_one_chain() -> [Flow; 2] {
+    [1000, 1512].map(|port| Flow {
         local: endpoint(1, 80),
         remote: endpoint(2, port),
-    });
+    })
+}
+
+#[test]
+fn a_block_in_time_wait_stays_in_its_chain_until_its_end_or_a_syn() {
+    let (mut memory, mut m) = (memory(100), Structures::default());
+    let stack = baton_tcp::Stack::<Bytes>::new(baton_tcp::Config::default(), 0);
+    let flows = flows_in_one_chain();
     let (none, end) = (&mut NoMeter, Time::ZERO + Span::from_secs(60));
     for flow in &flows {
         memory.handed_back((CONN, flow), (SOCKET, None), 0, none);
@@ -327,4 +337,40 @@ fn a_block_in_time_wait_stays_in_its_chain_until_its_end_or_a_syn() {
     memory.closed(CONN, end, |_| None, none);
     assert_eq!(memory.block_slots.in_use(), 0);
     memory.check(0);
+}
+
+#[test]
+fn a_block_stays_in_its_chain_while_its_connection_is_on_an_adapter_and_waits() {
+    let kept = Config {
+        keep_blocks: true,
+        ..config(100)
+    };
+    let (mut memory, none) = (NetworkMemory::new(&kept, 1), &mut NoMeter);
+    let stack = baton_tcp::Stack::<Bytes>::new(baton_tcp::Config::default(), 0);
+    let [older, newer] = flows_in_one_chain();
+    let (moving, end) = (ConnId(1), Time::ZERO + Span::from_secs(60));
+    let blocks = [0, 1].map(|block| (Pool::Connection, block));
+    let compared = |memory: &mut NetworkMemory| {
+        let mut m = Structures::default();
+        memory.segment_handled(&stack, &older, &handled(Some(CONN), false), &mut m);
+        m.0.first().copied()
+    };
+    memory.handed_back((CONN, &older), (SOCKET, None), 0, none);
+    memory.handed_back((moving, &newer), (SOCKET, None), 0, none);
+    for back in [true, false] {
+        memory.handed_off(moving, (SOCKET, Some(9)), none);
+        assert_eq!(compared(&mut memory), Some(blocks[1]));
+        memory.check(0);
+        if back {
+            memory.handed_back((moving, &newer), (SOCKET, Some(9)), 0, none);
+            assert_eq!(memory.block_slots.in_use(), 2, "it has its block again");
+        }
+    }
+    memory.ended_elsewhere(&newer, Time::ZERO, Some(end), none);
+    assert_eq!(compared(&mut memory), Some(blocks[1]), "it waits");
+    memory.ended_elsewhere(&newer, end, None, none);
+    memory.closed(moving, end, |_| None, none);
+    memory.check(0);
+    memory.closed(CONN, end, |_| None, none);
+    assert_eq!(memory.block_slots.in_use(), 0);
 }

@@ -272,7 +272,7 @@ impl Default for HostConfig {
 
 impl HostConfig {
     /// Returns the configuration of a processor.
-    pub fn processor(&self) -> ProcessorConfig {
+    pub(crate) fn processor(&self) -> ProcessorConfig {
         ProcessorConfig {
             clock_mhz: self.clock_mhz,
             instructions_per_cycle: self.instructions_per_cycle,
@@ -280,7 +280,7 @@ impl HostConfig {
     }
 
     /// Returns the configuration of caches and main memory.
-    pub fn memory(&self) -> MemoryConfig {
+    pub(crate) fn memory(&self) -> MemoryConfig {
         MemoryConfig {
             l1: self.l1.clone(),
             l2: self.l2.clone(),

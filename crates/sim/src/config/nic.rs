@@ -95,6 +95,10 @@ pub struct DmaConfig {
     /// Registers of the NIC that the driver writes while it handles an interrupt.
     #[schemars(range(max = MOST_REGISTER_WRITES))]
     pub interrupt_register_writes: u32,
+    /// Number of register writes that the interconnect has not taken yet and with which the processor continues to work. With more, it waits.
+    /// Absent: it never waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub posted_register_writes: Option<u32>,
 }
 
 impl Default for DmaConfig {
@@ -109,6 +113,7 @@ impl Default for DmaConfig {
             write_limit_bytes: None,
             packets_in_flight: 64,
             interrupt_register_writes: 1,
+            posted_register_writes: None,
         }
     }
 }
@@ -232,7 +237,7 @@ impl Default for NicConfig {
 
 impl NicConfig {
     /// Returns the scaled instruction count of a `task`.
-    pub fn instructions_of(&self, task: Task) -> u32 {
+    pub(crate) fn instructions_of(&self, task: Task) -> u32 {
         let scale = match task {
             Task::Lookup
             | Task::HostReceive
@@ -334,6 +339,7 @@ impl Experiment {
             read_limit_bytes: dma.send_limit_bytes,
             write_limit_bytes: dma.receive_limit_bytes,
             interrupt_register_writes: u32::from(hardware.driver.reads_cause),
+            posted_register_writes: None,
         };
         let interface = &mut self.offload.host.interface;
         interface.packet_buffers = rings.receive;

@@ -8,7 +8,7 @@ fn the_default_configuration_is_valid() {
 #[test]
 fn impossible_parameters_are_named() {
     type Spoil = fn(&mut Config);
-    let cases: [(&str, Spoil); 20] = [
+    let cases: [(&str, Spoil); 21] = [
         ("mss", |c| c.mss = 63),
         ("send_buffer", |c| c.send_buffer = 0),
         ("receive_buffer", |c| c.receive_buffer = (1 << 30) + 1),
@@ -18,6 +18,7 @@ fn impossible_parameters_are_named() {
         ("rto_min_ms", |c| c.rto_min_ms = c.rto_max_ms + 1),
         ("rto_initial_ms", |c| c.rto_initial_ms = c.rto_max_ms + 1),
         ("delayed_ack_ms", |c| c.delayed_ack_ms = 500),
+        ("timer_tick_ms", |c| c.timer_tick_ms = 1_001),
         ("window_scale", |c| c.window_scale = Some(15)),
         ("window_clamp", |c| c.window_clamp = 0),
         ("route_mss", |c| {

@@ -278,6 +278,7 @@ impl<P: Payload> Stack<P> {
     /// Runs the timers that are due. Returns how many connections had one (for cost accounting).
     pub fn handle_timeouts(&mut self, now: Time) -> usize {
         let mut count = 0;
+        let last_tick = self.last_tick(now);
         loop {
             let Self {
                 wheel,
@@ -294,13 +295,13 @@ impl<P: Payload> Stack<P> {
                     .get(slot as usize)
                     .map_or(Time::NEVER, Connection::next_deadline)
             };
-            let Some(slot) = wheel.pop_due(now, deadline_of) else {
+            let Some(slot) = wheel.pop_due(last_tick, deadline_of) else {
                 return count;
             };
             let Some(conn) = connections.get_mut(slot as usize) else {
                 continue;
             };
-            if conn.next_deadline() > now {
+            if conn.next_deadline() > last_tick {
                 wheel.schedule(now, slot, conn.next_deadline());
                 continue;
             }
@@ -671,7 +672,26 @@ impl<P: Payload> Stack<P> {
 
     /// When [`Stack::handle_timeouts`] must be called next, if ever. May be early, never late.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.wheel.next()
+        let next = self.wheel.next()?;
+        match self.timer_tick() {
+            0 => Some(next),
+            tick => next
+                .as_ps()
+                .checked_next_multiple_of(tick)
+                .map(Time::from_ps),
+        }
+    }
+
+    /// Returns the last tick of the clock with which timers end.
+    fn last_tick(&self, now: Time) -> Time {
+        match self.timer_tick() {
+            0 => now,
+            tick => Time::from_ps(now.as_ps() / tick * tick),
+        }
+    }
+
+    fn timer_tick(&self) -> u64 {
+        Span::from_ms(self.config().timer_tick_ms.into()).as_ps()
     }
 
     /// Shortest time a timer of this stack can run; the granularity of `poll_timeout`.

@@ -1,7 +1,7 @@
-//! Plays the packet dialogues in `tests/dialogues/**/*.dialogue`, one test for each file. `CONTRIBUTING.md` has the grammar.
+//! Plays the packet dialogues in `tests/dialogues/**/*.dialogue`, one test for each file. `CONTRIBUTING.md` describes
+//! the lines.
 
 mod beyond;
-mod grammar;
 mod odd_segments;
 mod play;
 mod self_test;
@@ -26,10 +26,10 @@ impl Fault {
     }
 }
 
-/// Parses and plays one dialogue.
+/// Plays one dialogue. It fails if segments or events remain at the end.
 pub(crate) fn run(text: &str) -> Result<(), Fault> {
-    let script = grammar::parse(text)?;
-    play::Player::new(&script)?.play(&script)
+    let (player, last) = play::Player::play(text)?;
+    player.end().map_err(|message| Fault::new(last, message))
 }
 
 fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {

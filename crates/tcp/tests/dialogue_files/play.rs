@@ -5,12 +5,12 @@ mod checks;
 mod packets;
 
 use crate::Fault;
-use crate::grammar::{self, Action, Script, Setting, When};
 use baton_tcp::{
     Config, Congestion, ConnId, EcnMode, Event, Handled, ListenerId, Refusal, Segment, Stack,
     SynCookies, WindowProbe, WindowUpdate,
 };
 use baton_testkit::SegmentText;
+use baton_testkit::dialogue::value;
 use baton_wire::{Endpoint, Flow, SeqNr, Span, Symbolic, Time};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -103,34 +103,63 @@ fn classic(config: Config) -> Config {
     }
 }
 
-/// Returns `config` with one parameter changed; the string "none" removes a value.
-fn with_setting(config: &Config, setting: &Setting) -> Result<Config, String> {
+/// Returns `config` with the parameter `key = value` in TOML changed; the string "none" removes a value.
+fn with_setting(config: &Config, text: &str) -> Result<Config, String> {
+    let fault = || format!("expected `key = value` as in TOML, found `{text}`");
+    let setting: toml::Table = text.parse().map_err(|_| fault())?;
+    let (key, value) = setting.into_iter().next().ok_or_else(fault)?;
     let mut table = toml::Table::try_from(config).expect("parameters are a table");
-    if setting.value.as_str() == Some("none") {
-        table.remove(&setting.key);
+    if value.as_str() == Some("none") {
+        table.remove(&key);
     } else {
-        table.insert(setting.key.clone(), setting.value.clone());
+        table.insert(key, value);
     }
     let config: Config = table.try_into().map_err(|error| error.to_string())?;
     config.check().map_err(|error| error.to_string())?;
     Ok(config)
 }
 
+/// Returns the lines of a dialogue that are not empty, without comments, with their numbers.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or(""));
+    (1..)
+        .zip(lines.map(str::trim))
+        .filter(|(_, line)| !line.is_empty())
+}
+
+/// Parses decimal seconds exactly.
+fn parse_seconds(text: &str) -> Result<Span, String> {
+    let fault = || format!("expected seconds as in `+0.200` or `@1.5`, found `{text}`");
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    if fraction.is_empty() || fraction.len() > 12 {
+        return Err(fault());
+    }
+    let whole: u64 = whole.parse().map_err(|_| fault())?;
+    let digits: u64 = fraction.parse().map_err(|_| fault())?;
+    Ok(Span::from_secs(whole) + Span::from_ps(digits * 10_u64.pow(12 - fraction.len() as u32)))
+}
+
 impl Player {
-    /// Creates an engine for a dialogue.
-    pub fn new(script: &Script) -> Result<Self, Fault> {
-        let mut config = if script.plain {
-            bare()
-        } else {
-            Config::default()
-        };
-        if script.classic {
-            config = classic(config);
+    /// Creates an engine, plays a dialogue on it, and returns them with the number of the last line.
+    pub fn play(text: &str) -> Result<(Self, usize), Fault> {
+        let mut lines = lines(text).peekable();
+        let (mut ipv6, mut config, mut settings) = (false, Config::default(), Vec::new());
+        while let Some(&(number, line)) = lines.peek() {
+            match line.split_once(' ').unwrap_or((line, "")) {
+                ("ipv6", "") => ipv6 = true,
+                ("plain", "") => config = bare(),
+                ("classic", "") => config = classic(config),
+                ("config", setting) => settings.push((number, setting)),
+                _ => break,
+            }
+            lines.next();
         }
-        for (line, setting) in &script.settings {
-            config = with_setting(&config, setting).map_err(|error| Fault::new(*line, error))?;
+        for (number, setting) in settings {
+            config = with_setting(&config, setting).map_err(|error| Fault::new(number, error))?;
         }
-        let addr = match script.ipv6 {
+        let addr = match ipv6 {
             false => IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)),
             true => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1)),
         };
@@ -148,21 +177,47 @@ impl Player {
             last_refusal: None,
         };
         player.choose_peer(0);
-        Ok(player)
+        let last = player.play_lines(lines)?;
+        let last =
+            last.ok_or_else(|| Fault::new(text.lines().count(), "expected at least one step"))?;
+        Ok((player, last))
     }
 
     /// Creates an engine, and plays a dialogue on it.
     pub fn after(text: &str) -> Self {
-        let script = grammar::parse(text).expect("a dialogue");
-        let mut player = Self::new(&script).expect("the parameters are valid");
-        player.go_on(&script).expect("the dialogue succeeds");
-        player
+        Self::play(text).expect("the dialogue succeeds").0
     }
 
     /// Plays a further dialogue.
     pub fn goes_on(&mut self, text: &str) {
-        let script = grammar::parse(text).expect("a dialogue");
-        self.go_on(&script).expect("the dialogue succeeds");
+        self.play_lines(lines(text)).expect("the dialogue succeeds");
+    }
+
+    /// Plays lines, and returns the number of the last one.
+    fn play_lines<'a>(
+        &mut self,
+        lines: impl Iterator<Item = (usize, &'a str)>,
+    ) -> Result<Option<usize>, Fault> {
+        let mut last = None;
+        for (number, line) in lines {
+            self.line(line)
+                .map_err(|message| Fault::new(number, message))?;
+            last = Some(number);
+        }
+        Ok(last)
+    }
+
+    /// Plays a line: a time after the previous line, `+SECONDS`, or after the start, `@SECONDS`, and an action.
+    fn line(&mut self, text: &str) -> Result<(), String> {
+        let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let (until, action) = match word.split_at(1) {
+            ("+", span) => (self.now + parse_seconds(span)?, rest.trim()),
+            ("@", span) => (self.start + parse_seconds(span)?, rest.trim()),
+            _ => (self.now, text),
+        };
+        self.advance(until)?;
+        self.act(action)?;
+        self.settle()
     }
 
     /// Creates a segment of the current peer.
@@ -188,60 +243,40 @@ impl Player {
         self.peers.iter().filter_map(|peer| peer.id).collect()
     }
 
-    /// Plays all steps, and checks that no segments or events remain.
-    pub fn play(mut self, script: &Script) -> Result<(), Fault> {
-        self.go_on(script)?;
-        let last = script.steps.last().map_or(0, |step| step.line);
-        self.end().map_err(|message| Fault::new(last, message))
-    }
-
-    /// Plays all steps.
-    pub fn go_on(&mut self, script: &Script) -> Result<(), Fault> {
-        for step in &script.steps {
-            let fault = |message| Fault::new(step.line, message);
-            self.advance(step.when).map_err(fault)?;
-            self.act(&step.action).map_err(fault)?;
-            self.settle().map_err(fault)?;
+    fn act(&mut self, text: &str) -> Result<(), String> {
+        let row = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        let count = match text.len() - row.len() {
+            0 => Ok(1),
+            digits => value(&text[..digits]),
+        };
+        if let Some(segment) = row.strip_prefix('>') {
+            let segment: SegmentText = segment.parse()?;
+            return segment.row(count?).try_for_each(|one| self.expect(&one));
         }
-        Ok(())
-    }
-
-    fn act(&mut self, action: &Action) -> Result<(), String> {
-        if let Action::Expect(count, segment) = action {
-            return segment.row(*count).try_for_each(|one| self.expect(&one));
+        if let Some(name) = text.strip_prefix('!') {
+            return self.event(name.trim());
         }
-        let looks_on = matches!(
-            action,
-            Action::Event(_) | Action::Check(_) | Action::Peer(_)
-        );
-        if !looks_on {
-            self.nothing_unexpected()?;
+        if let Some(property) = text.strip_prefix('?') {
+            return self.check(property);
         }
-        match action {
-            Action::Expect(..) => unreachable!("done above"),
-            Action::Inject(count, segment) => segment.row(*count).try_for_each(|one| {
+        if let Some(number) = text.strip_prefix("peer ") {
+            self.choose_peer(value(number)?);
+            return Ok(());
+        }
+        self.nothing_unexpected()?;
+        if let Some(segment) = row.strip_prefix('<') {
+            let segment: SegmentText = segment.parse()?;
+            return segment.row(count?).try_for_each(|one| {
                 self.nothing_unexpected()?;
                 self.inject(&one)?;
                 self.settle()
-            }),
-            Action::Event(name) => self.event(name.as_deref()),
-            Action::Check(check) => self.check(check),
-            Action::Call(call) => self.call(call),
-            Action::Peer(number) => {
-                self.choose_peer(*number);
-                Ok(())
-            }
-            Action::Icmp { error, seq } => {
-                let peer = &self.peers[self.current];
-                let seq = peer.iss.unwrap_or(SeqNr(0)) + *seq;
-                let flow = peer.flow;
-                let outcome = self.stack.handle_path_error(self.now, &flow, seq, *error);
-                self.last_refusal = outcome.err();
-                Ok(())
-            }
-            Action::Accepted(syn) => self.accepted(syn),
-            Action::Connected(answer) => self.connected(answer),
-            Action::Wait => Ok(()),
+            });
+        }
+        match text.split_once(' ').unwrap_or((text, "")) {
+            ("", _) => Ok(()),
+            ("accepted", options) => self.accepted(&format!("S 0:0 {options}").parse()?),
+            ("connected", options) => self.connected(&format!("S. 0:0 ack 1 {options}").parse()?),
+            (word, rest) => self.call(word, rest.trim()),
         }
     }
 
@@ -287,12 +322,7 @@ impl Player {
     }
 
     /// Lets time pass, and runs timers when they are due.
-    fn advance(&mut self, when: Option<When>) -> Result<(), String> {
-        let until = match when {
-            None => self.now,
-            Some(When::After(span)) => self.now + span,
-            Some(When::At(span)) => self.start + span,
-        };
+    fn advance(&mut self, until: Time) -> Result<(), String> {
         if until < self.now {
             let now = seconds(self.elapsed());
             return Err(format!("it is {now} already"));
@@ -358,9 +388,10 @@ impl Player {
         lines.join("\n")
     }
 
-    fn end(mut self) -> Result<(), String> {
+    /// Checks that no segments or events remain.
+    pub fn end(&self) -> Result<(), String> {
         self.nothing_unexpected()?;
-        for peer in &mut self.peers {
+        for peer in &self.peers {
             let left = peer.events.iter().find(|event| !checks::is_minor(event));
             if let Some(event) = left {
                 let name = checks::event_name(event);

@@ -1,9 +1,9 @@
-//! The fast path and the general path send the same segments and end in the same state, whatever happens; and so do segments
-//! that are sent and processed in runs, and one by one.
+//! The fast path and the general path send the same segments and end in the same state, whatever happens. Tests of `baton-inet` compare
+//! segments that are sent and processed in runs with the same segments one by one.
 
 use crate::Congestion;
-use crate::{Config, ConnId, EcnMode, Event, Portable, RunLimit, Segment, Stack, WriteFlags};
-use baton_wire::{Ecn, Endpoint, Flags, Flow, Span, Symbolic, Time};
+use crate::{Config, ConnId, EcnMode, Event, Portable, Segment, Stack, WriteFlags};
+use baton_wire::{Ecn, Endpoint, Flow, Span, Symbolic, Time};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -13,12 +13,6 @@ thread_local! {
     static ALLOWED: Cell<bool> = const { Cell::new(true) };
     static TAKEN: Cell<u64> = const { Cell::new(0) };
 }
-
-/// How long runs may be.
-const LIMIT: RunLimit = RunLimit {
-    segments: 40,
-    packet_len: 1500,
-};
 
 /// Reports whether connections of this thread may use the fast path.
 pub(super) fn is_allowed() -> bool {
@@ -51,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => write,
         6 => Just(Step::Read),
         20 => Just(Step::Deliver),
-        6 => (2..LIMIT.segments as u8).prop_map(|most| Step::DeliverMany { most }),
+        6 => (2..40u8).prop_map(|most| Step::DeliverMany { most }),
         1 => Just(Step::DeliverLast),
         1 => Just(Step::Mark),
         1 => Just(Step::Lose),
@@ -72,10 +66,6 @@ struct Trace {
 
 struct World {
     now: Time,
-    /// Segments are sent and arrive in runs, where possible.
-    runs: bool,
-    /// Number of segments sent and received in runs, except the first of each.
-    run: [u64; 2],
     stacks: [Stack<Symbolic>; 2],
     conns: [Option<ConnId>; 2],
     /// Segments that each side sent and that have not arrived.
@@ -86,13 +76,11 @@ struct World {
 
 impl World {
     /// Two ends with an established connection.
-    fn new(config: &Config, runs: bool) -> Self {
+    fn new(config: &Config) -> Self {
         let [local, remote] =
             [1, 2].map(|last| Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), 80));
         let mut world = Self {
             now: Time::from_ps(1 << 50),
-            runs,
-            run: [0, 0],
             stacks: [1, 2].map(|secret| Stack::new(config.clone(), secret)),
             conns: [None, None],
             sent: [VecDeque::new(), VecDeque::new()],
@@ -120,8 +108,9 @@ impl World {
             }
             Step::DeliverMany { most } => {
                 let len = self.sent[side].len().min(most.into());
-                let many: Vec<_> = self.sent[side].drain(..len).collect();
-                self.arrive_together(side, many);
+                for segment in self.sent[side].drain(..len) {
+                    self.stacks[1 - side].handle_segment(now, segment);
+                }
             }
             Step::DeliverLast => {
                 let last = self.sent[side].pop_back();
@@ -187,40 +176,6 @@ impl World {
         }
     }
 
-    /// Delivers several segments that `from` sent before the other side does anything.
-    fn arrive_together(&mut self, from: usize, segments: Vec<Segment<Symbolic>>) {
-        let now = self.now;
-        let mut merged: Option<Segment<Symbolic>> = None;
-        for segment in segments {
-            if !self.runs {
-                self.arrive(from, Some(segment));
-            } else if let Some(run) = merged.as_mut().filter(|run| continues(run, &segment)) {
-                run.header.flags |= segment.header.flags;
-                run.payload.extend(segment.payload);
-                self.run[1] += 1;
-            } else if let Some(mut run) = merged.replace(segment) {
-                self.stacks[1 - from].handle_merged(now, &mut run);
-            }
-        }
-        if let Some(mut run) = merged {
-            self.stacks[1 - from].handle_merged(now, &mut run);
-        }
-    }
-
-    /// Returns the segments that a side has to send.
-    fn transmit(&mut self, side: usize) -> Vec<Segment<Symbolic>> {
-        let (stack, mut sent) = (&mut self.stacks[side], Vec::new());
-        if !self.runs {
-            sent.extend(std::iter::from_fn(|| stack.poll_transmit(self.now)).map(|it| it.1));
-            return sent;
-        }
-        while let Some(run) = stack.poll_run(self.now, LIMIT) {
-            self.run[0] += u64::from(run.segments - 1);
-            run.for_each(|segment| sent.push(segment.to_segment()));
-        }
-        sent
-    }
-
     /// Handles all pending events and sends all pending segments.
     fn settle(&mut self) {
         for side in [0, 1] {
@@ -233,7 +188,9 @@ impl World {
                 }
                 self.trace.events.push((side, event));
             }
-            let sent = self.transmit(side);
+            let sent: Vec<_> = std::iter::from_fn(|| stack.poll_transmit(self.now))
+                .map(|(_, segment)| segment)
+                .collect();
             self.trace.segments.extend_from_slice(&sent);
             self.sent[side].extend(sent);
             self.stacks[side].check();
@@ -241,25 +198,10 @@ impl World {
     }
 }
 
-/// Reports whether an interface may merge the segments: data in sequence, no longer than the first segment's, with headers
-/// that differ only in the number and in PSH, which ends a run.
-fn continues(run: &Segment<Symbolic>, next: &Segment<Symbolic>) -> bool {
-    let (header, other) = (&run.header, &next.header);
-    let (Some(first), [only]) = (run.payload.first(), &next.payload[..]) else {
-        return false;
-    };
-    header.flags == Flags::ACK
-        && other.flags.difference(Flags::PSH) == Flags::ACK
-        && header.seq + run.payload_len() as u32 == other.seq
-        && (header.ack, header.window, header.options) == (other.ack, other.window, other.options)
-        && run.ecn == next.ecn
-        && only.len <= first.len
-}
-
 /// Plays the steps and returns the resulting world.
-fn play(config: &Config, steps: &[(bool, Step)], runs: bool) -> World {
+fn play(config: &Config, steps: &[(bool, Step)]) -> World {
     TAKEN.set(0);
-    let mut world = World::new(config, runs);
+    let mut world = World::new(config);
     for &(side, step) in steps {
         world.take(side.into(), step);
         world.settle();
@@ -273,7 +215,7 @@ fn play(config: &Config, steps: &[(bool, Step)], runs: bool) -> World {
 /// Plays the steps without the fast path.
 fn play_generally(config: &Config, steps: &[(bool, Step)]) -> World {
     ALLOWED.set(false);
-    let world = play(config, steps, false);
+    let world = play(config, steps);
     ALLOWED.set(true);
     assert_eq!(TAKEN.get(), 0);
     world
@@ -294,7 +236,6 @@ fn config() -> impl Strategy<Value = Config> {
             linux,
             large,
         ] = on;
-        // With large buffers, writes end within runs.
         let buffer = if large { 1 << 20 } else { 64 << 10 };
         let config = Config {
             receive_buffer: buffer,
@@ -313,11 +254,7 @@ fn config() -> impl Strategy<Value = Config> {
         match linux {
             true => Config {
                 window_counting: crate::WindowCounting::Linux,
-                // Otherwise runs would have PSH where single segments have none.
-                linux: crate::LinuxRules {
-                    push_bursts: false,
-                    ..crate::LinuxRules::ALL
-                },
+                linux: crate::LinuxRules::ALL,
                 ..config
             },
             false => config,
@@ -331,76 +268,10 @@ proptest! {
         config in config(),
         steps in proptest::collection::vec((any::<bool>(), step()), 1..300),
     ) {
-        let predicted = play(&config, &steps, false);
+        let predicted = play(&config, &steps);
         let general = play_generally(&config, &steps);
         prop_assert_eq!(predicted.trace, general.trace);
     }
-
-    #[test]
-    fn runs_do_not_change_the_behaviour(
-        config in config(),
-        steps in proptest::collection::vec((any::<bool>(), step()), 1..300),
-    ) {
-        let one_by_one = play(&config, &steps, false);
-        let runs = play(&config, &steps, true);
-        prop_assert_eq!(one_by_one.trace, runs.trace);
-    }
-}
-
-/// Where writes of more than 64 KiB wait, the segment that ends a write is pushed, also within what could be one run.
-#[test]
-fn runs_end_where_writes_are_pushed() {
-    let write = Step::Write {
-        len: 50_000,
-        more: false,
-    };
-    let config = Config {
-        send_buffer: 1 << 20,
-        receive_buffer: 1 << 20,
-        initial_window_segments: 200,
-        ..Config::default()
-    };
-    let mut steps = vec![(false, write)];
-    steps.extend([(false, write); 8]);
-    for _ in 0..20 {
-        steps.push((false, Step::DeliverMany { most: 40 }));
-        steps.push((true, Step::DeliverMany { most: 40 }));
-    }
-    let [runs, one_by_one] = [true, false].map(|runs| play(&config, &steps, runs));
-    let pushed = |segment: &&Segment<Symbolic>| segment.header.flags.contains(Flags::PSH);
-    assert!(runs.trace.segments.iter().filter(pushed).count() >= 5);
-    assert!(runs.run[0] > 200);
-    assert_eq!(runs.trace, one_by_one.trace);
-}
-
-#[test]
-fn bulk_data_is_sent_and_received_in_runs() {
-    let write = Step::Write {
-        len: 60_000,
-        more: false,
-    };
-    let mut steps = Vec::new();
-    for _ in 0..50 {
-        steps.push((false, write));
-        for _ in 0..4 {
-            steps.extend([
-                (false, Step::DeliverMany { most: 40 }),
-                (true, Step::Read),
-                (true, Step::Deliver),
-            ]);
-        }
-    }
-    let world = play(&Config::default(), &steps, true);
-    let sent = world.trace.segments.len() as u64;
-    let [went, came] = world.run;
-    assert!(sent > 2000, "{sent} segments were sent");
-    assert!(
-        went > sent * 3 / 4 && came > sent * 3 / 4,
-        "{went} went and {came} came in runs"
-    );
-    // A run is processed at once, not segment by segment, and counts as one predicted segment.
-    assert!(TAKEN.get() < sent / 2);
-    assert_eq!(world.trace, play(&Config::default(), &steps, false).trace);
 }
 
 #[test]
@@ -421,7 +292,7 @@ fn segments_in_order_are_predicted() {
         }
         steps.push((false, Step::Wait { us: 100 }));
     }
-    let world = play(&Config::default(), &steps, false);
+    let world = play(&Config::default(), &steps);
     let (sent, taken) = (world.trace.segments.len() as u64, TAKEN.get());
     assert!(sent > 500, "{sent} segments were sent");
     // All but the handshake's.

@@ -1,111 +1,149 @@
 //! Calls of the application.
 
+use super::checks::path_error;
 use super::{OURS, PEERS, Player, with_setting};
-use crate::grammar::Call;
 use baton_tcp::{
-    Config, ConnId, Event, FastOpen, FastOpenKey, FastOpenKeys, ListenerId, Portable, Stack,
-    WriteError, WriteFlags,
+    Config, ConnId, FastOpen, FastOpenKey, FastOpenKeys, FastOpenListening, ListenerId, PathError,
+    Portable, Stack, WriteError, WriteFlags,
 };
-use baton_testkit::{SegmentText, symbolic};
-use baton_wire::{Flags, Span, Stages, Symbolic};
+use baton_testkit::dialogue::value;
+use baton_testkit::{SegmentText, relative, symbolic};
+use baton_wire::{Flags, SeqNr, Span, Stages, Symbolic};
+
+fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("expected `on` or `off`, found `{text}`")),
+    }
+}
+
+fn without_cookie(words: &[&str]) -> Result<bool, String> {
+    match words {
+        [] => Ok(false),
+        ["nocookie"] => Ok(true),
+        _ => Err(format!("expected `nocookie` or nothing, found {words:?}")),
+    }
+}
 
 impl Player {
-    pub(super) fn call(&mut self, call: &Call) -> Result<(), String> {
-        match call {
-            Call::Listen { backlog } => {
-                self.listener = Some(self.stack.listen(self.local, *backlog));
-            }
-            Call::Unlisten => {
-                let listener = self.listener()?;
-                self.stack.unlisten(self.now, listener);
+    pub(super) fn call(&mut self, word: &str, rest: &str) -> Result<(), String> {
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        match (word, &words[..]) {
+            ("listen", []) => self.listen(5),
+            ("listen", ["backlog", backlog]) => self.listen(value(backlog)?),
+            ("unlisten", []) => {
+                self.stack.unlisten(self.now, self.listener()?);
                 self.listener = None;
             }
-            Call::Backlog(backlog) => {
-                let listener = self.listener()?;
-                self.stack.set_backlog(listener, *backlog);
+            ("backlog", [backlog]) => self.stack.set_backlog(self.listener()?, value(backlog)?),
+            ("connect", []) => self.connect()?,
+            ("connect", ["fastopen", len, rest @ ..]) => {
+                self.connect_fast(value(len)?, without_cookie(rest)?)?;
             }
-            Call::Connect => self.connect()?,
-            Call::ConnectFast { len, how } => self.connect_fast(*len, *how)?,
-            Call::FastOpen(rules) => {
-                let listener = self.listener()?;
-                self.stack.set_fast_open(listener, *rules);
-            }
-            Call::FastOpenKeys(current, previous) => {
-                let key = |byte| FastOpenKey([byte; 16]);
+            ("fastopen", ["keys", current, previous @ ..]) => {
+                let key = |byte: &&str| Ok::<_, String>(FastOpenKey([value(byte)?; 16]));
                 self.stack.set_fast_open_keys(FastOpenKeys {
-                    current: key(*current),
-                    previous: previous.map(key),
+                    current: key(current)?,
+                    previous: previous.first().map(key).transpose()?,
                 });
             }
-            Call::Accept => self.accept()?,
-            _ => return self.call_connection(call),
+            ("fastopen", [pending, rest @ ..]) => {
+                let rules = FastOpenListening {
+                    pending: value(pending)?,
+                    without_cookie: without_cookie(rest)?,
+                };
+                self.stack.set_fast_open(self.listener()?, rules);
+            }
+            ("accept", []) => self.accept()?,
+            ("icmp", ["fragmentation-needed", "mtu", mtu, "seq", seq]) => {
+                let mtu = value(mtu)?;
+                self.icmp(PathError::FragmentationNeeded { mtu }, seq)?;
+            }
+            ("icmp", [name, "seq", seq]) => self.icmp(path_error(name)?, seq)?,
+            _ => return self.call_connection(word, &words, rest),
         }
         Ok(())
     }
 
     /// Executes a call on a connection.
-    fn call_connection(&mut self, call: &Call) -> Result<(), String> {
-        let id = self.id()?;
-        let stack = &mut self.stack;
-        match call {
-            Call::Write {
-                len,
-                more,
-                record,
-                urgent,
-                timed,
-                result,
-            } => {
-                let flags = WriteFlags {
-                    more: *more,
-                    end_of_record: *record,
-                    urgent: *urgent,
-                };
-                self.write(*len, flags, result.unwrap_or(*len))?;
-                let asked = timed.is_none_or(|key| self.stack.ask_times(id, key, Stages::all()));
-                if !asked {
-                    return Err("expected that the times can be requested".into());
-                }
-            }
-            Call::WriteClosed => {
-                let data = symbolic(OURS, 0, 1);
-                if stack.write(id, data) != Err(WriteError::Closed) {
+    fn call_connection(&mut self, word: &str, words: &[&str], rest: &str) -> Result<(), String> {
+        let id = self.id();
+        let (now, stack) = (self.now, &mut self.stack);
+        match (word, words) {
+            ("write", [_, "=", "closed"]) => {
+                if stack.write(id?, symbolic(OURS, 0, 1)) != Err(WriteError::Closed) {
                     return Err("expected that nothing can be written".into());
                 }
             }
-            Call::Read { len, consume } => return self.read(*len, *consume),
-            Call::Consume(len) => stack.consume(id, *len as usize),
-            Call::Shutdown => stack.shutdown(id),
-            Call::ShutdownRead => stack.shutdown_receive(id),
-            Call::Close => stack.close(id),
-            Call::Abort => stack.abort(id),
-            Call::Cork(cork) => stack.set_cork(id, *cork),
-            Call::Defer(defer) => stack.set_deferred(id, *defer),
-            Call::Settle(settle) => stack.set_settling(id, *settle),
-            Call::Nodelay(nodelay) => stack.set_nodelay(id, *nodelay),
-            Call::QuickAck => stack.quick_ack(id),
-            Call::KeepArrivals(keep) => stack.keep_arrival_times(id, *keep),
-            Call::Configure(setting) => {
-                let config = with_setting(stack.config_of(id), setting)?;
-                stack.configure(self.now, id, |parameters| *parameters = config);
+            ("write", [len, rest @ ..]) => return self.write_as_told(value(len)?, rest),
+            ("read", [len]) => return self.read(value(len)?, true),
+            ("take", [len]) => return self.read(value(len)?, false),
+            ("consume", [len]) => stack.consume(id?, value(len)?),
+            ("shutdown", []) => stack.shutdown(id?),
+            ("shutdown", ["read"]) => stack.shutdown_receive(id?),
+            ("close", []) => stack.close(id?),
+            ("abort", []) => stack.abort(id?),
+            ("cork", [on]) => stack.set_cork(id?, switch(on)?),
+            ("defer", [on]) => stack.set_deferred(id?, switch(on)?),
+            ("settle", [on]) => stack.set_settling(id?, switch(on)?),
+            ("nodelay", [on]) => stack.set_nodelay(id?, switch(on)?),
+            ("quickack", []) => stack.quick_ack(id?),
+            ("arrivals", [on]) => stack.keep_arrival_times(id?, switch(on)?),
+            ("configure", [_, ..]) => {
+                let id = id?;
+                let config = with_setting(stack.config_of(id), rest)?;
+                stack.configure(now, id, |parameters| *parameters = config);
             }
-            Call::Move => {
-                let state = stack.export(self.now, id);
+            ("move", []) => {
+                let state = stack.export(now, id?);
                 self.put_in(state)?;
             }
-            Call::MoveAway { listening } => self.move_away(id, *listening)?,
-            Call::Listen { .. }
-            | Call::Unlisten
-            | Call::Backlog(_)
-            | Call::Connect
-            | Call::ConnectFast { .. }
-            | Call::FastOpen(_)
-            | Call::FastOpenKeys(..)
-            | Call::Accept => {
-                unreachable!("not calls on a connection")
-            }
+            ("move", ["away"]) => self.move_away(id?, false)?,
+            ("move", ["away", "listening"]) => self.move_away(id?, true)?,
+            _ => return Err(format!("expected a command, found `{word} {rest}`")),
         }
         Ok(())
+    }
+
+    fn listen(&mut self, backlog: usize) {
+        self.listener = Some(self.stack.listen(self.local, backlog));
+    }
+
+    /// Injects an ICMP error that quotes this sequence number.
+    fn icmp(&mut self, error: PathError, seq: &str) -> Result<(), String> {
+        let seq = self.peer().iss.unwrap_or(SeqNr(0)) + relative(Some(seq))?;
+        let flow = self.flow();
+        let outcome = self.stack.handle_path_error(self.now, &flow, seq, error);
+        self.last_refusal = outcome.err();
+        Ok(())
+    }
+
+    /// Writes with what follows the length: flags, a key under which to report when the last byte reaches each stage, and how much is taken.
+    fn write_as_told(&mut self, len: u32, words: &[&str]) -> Result<(), String> {
+        let (mut flags, mut key, mut taken) = (WriteFlags::default(), None, len);
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut next = || words.next().ok_or("expected a number");
+            match *word {
+                "more" => flags.more = true,
+                "record" => flags.end_of_record = true,
+                "urgent" => flags.urgent = true,
+                "timed" => key = Some(value(next()?)?),
+                "=" => taken = value(next()?)?,
+                _ => {
+                    return Err(format!(
+                        "expected `more`, `record`, `urgent`, `timed KEY` or `= N`, found `{word}`"
+                    ));
+                }
+            }
+        }
+        self.write(len, flags, taken)?;
+        let id = self.id()?;
+        match key.is_none_or(|key| self.stack.ask_times(id, key, Stages::all())) {
+            true => Ok(()),
+            false => Err("expected that the times can be requested".into()),
+        }
     }
 
     fn put_in(&mut self, state: Portable<Symbolic>) -> Result<(), String> {
@@ -158,7 +196,12 @@ impl Player {
         Ok(())
     }
 
-    fn connect_fast(&mut self, len: u32, how: FastOpen) -> Result<(), String> {
+    /// Connects by Fast Open, with this many bytes written before the SYN leaves.
+    fn connect_fast(&mut self, len: u32, without_cookie: bool) -> Result<(), String> {
+        let how = match without_cookie {
+            true => FastOpen::WithoutCookie,
+            false => FastOpen::Cookie,
+        };
         let (flow, config) = (self.peer().flow, self.stack.config().clone());
         let id = self.stack.connect_fast_open(self.now, flow, &config, how);
         let peer = self.peer();
@@ -183,7 +226,7 @@ impl Player {
         }
         peer.id = Some(id);
         peer.events
-            .retain(|event| !matches!(event, Event::Acceptable(_)));
+            .retain(|event| !matches!(event, baton_tcp::Event::Acceptable(_)));
         Ok(())
     }
 
@@ -223,7 +266,7 @@ impl Player {
     /// Opens a connection passively.
     pub(super) fn accepted(&mut self, syn: &SegmentText) -> Result<(), String> {
         if self.listener.is_none() {
-            self.call(&Call::Listen { backlog: 5 })?;
+            self.listen(5);
         }
         self.inject(syn)?;
         self.settle()?;
@@ -250,6 +293,6 @@ impl Player {
         self.inject(answer)?;
         self.settle()?;
         self.sent.clear();
-        self.event(Some("connected"))
+        self.event("connected")
     }
 }

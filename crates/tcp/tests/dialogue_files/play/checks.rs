@@ -1,9 +1,11 @@
 //! Assertions of dialogues.
 
 use super::Player;
-use crate::grammar::Check;
 use baton_tcp::{CloseReason, Event, Limit, PathError, Refusal};
+use baton_testkit::dialogue::same;
+use baton_wire::{Span, Time};
 use serde_json::Value;
+use std::fmt::Debug;
 
 /// Returns whether dialogues may omit an event.
 pub(super) fn is_minor(event: &Event) -> bool {
@@ -13,161 +15,149 @@ pub(super) fn is_minor(event: &Event) -> bool {
     )
 }
 
+/// Returns the name of a variant in dialogues: `TimedOut` is `timed-out`.
+fn name_of(variant: &impl Debug) -> String {
+    let text = format!("{variant:?}");
+    let end = text.find(|letter: char| !letter.is_alphanumeric());
+    let letters = text[..end.unwrap_or(text.len())].char_indices();
+    let parts = letters.map(|(at, letter)| match at > 0 && letter.is_uppercase() {
+        true => format!("-{}", letter.to_ascii_lowercase()),
+        false => letter.to_ascii_lowercase().to_string(),
+    });
+    parts.collect()
+}
+
 /// Returns an event's name in dialogues.
 pub(super) fn event_name(event: &Event) -> String {
     match event {
-        Event::Connected => "connected".into(),
-        Event::Acceptable(_) => "acceptable".into(),
-        Event::Readable => "readable".into(),
-        Event::Urgent => "urgent".into(),
         Event::Acknowledged(len) => format!("acknowledged {len}"),
-        Event::TransmitTimes => "transmit-times".into(),
-        Event::PeerClosed => "peer-closed".into(),
-        Event::Closed(reason) => format!("closed {}", reason_name(*reason)),
+        Event::Closed(CloseReason::Unreachable(error)) => format!("closed {}", name_of(error)),
+        Event::Closed(reason) => format!("closed {}", name_of(reason)),
+        other => name_of(other),
     }
 }
 
-fn reason_name(reason: CloseReason) -> &'static str {
-    match reason {
-        CloseReason::Normal => "normal",
-        CloseReason::Reset => "reset",
-        CloseReason::Refused => "refused",
-        CloseReason::TimedOut => "timed-out",
-        CloseReason::Aborted => "aborted",
-        CloseReason::Unreachable(error) => path_error_name(error),
-    }
+pub(super) fn path_error(name: &str) -> Result<PathError, String> {
+    let all = [
+        PathError::HostUnreachable,
+        PathError::NetUnreachable,
+        PathError::PortUnreachable,
+        PathError::ProtocolUnreachable,
+        PathError::AdminProhibited,
+        PathError::TimeExceeded,
+        PathError::ParameterProblem,
+    ];
+    let found = all.into_iter().find(|error| name_of(error) == name);
+    found.ok_or_else(|| format!("expected the name of an ICMP error, found `{name}`"))
 }
 
-fn path_error_name(error: PathError) -> &'static str {
-    match error {
-        PathError::FragmentationNeeded { .. } => "fragmentation-needed",
-        PathError::HostUnreachable => "host-unreachable",
-        PathError::NetUnreachable => "net-unreachable",
-        PathError::PortUnreachable => "port-unreachable",
-        PathError::ProtocolUnreachable => "protocol-unreachable",
-        PathError::AdminProhibited => "admin-prohibited",
-        PathError::TimeExceeded => "time-exceeded",
-        PathError::ParameterProblem => "parameter-problem",
+/// Returns a word as checks compare it: milliseconds, as in `200ms`, are converted to microseconds.
+fn in_us(word: &str) -> String {
+    let ms = word.strip_suffix("ms").and_then(|ms| ms.parse().ok());
+    ms.map_or_else(
+        || word.to_owned(),
+        |ms| Span::from_ms(ms).as_us().to_string(),
+    )
+}
+
+fn or_none(found: Option<impl ToString>) -> String {
+    found.map_or_else(|| "none".to_owned(), |found| found.to_string())
+}
+
+/// Returns a number, or a truth value as 0 or 1.
+fn field(values: serde_json::Result<Value>, field: &str) -> Result<String, String> {
+    let values = values.map_err(|error| error.to_string())?;
+    match values.get(field) {
+        None => Err(format!("there is no field `{field}`")),
+        Some(Value::Bool(is)) => Ok(u64::from(*is).to_string()),
+        Some(value) => Ok(value.to_string()),
     }
 }
 
 impl Player {
-    /// Checks the next event of the current peer's connection, skipping minor events.
-    pub(super) fn event(&mut self, expected: Option<&str>) -> Result<(), String> {
+    /// Checks the next event of the current peer's connection, skipping minor events; `none` stands for no event.
+    pub(super) fn event(&mut self, expected: &str) -> Result<(), String> {
         let events = &mut self.peer().events;
-        let Some(expected) = expected else {
-            return match events.front() {
-                None => Ok(()),
-                Some(event) => Err(format!("expected no event, got `{}`", event_name(event))),
-            };
-        };
+        if expected == "none" {
+            return same(expected, &or_none(events.front().map(event_name)));
+        }
         while let Some(event) = events.pop_front() {
             let name = event_name(&event);
             if name == expected {
                 return Ok(());
             }
             if !is_minor(&event) {
-                return Err(format!("expected the event `{expected}`, got `{name}`"));
+                return same(expected, &name);
             }
         }
         Err(format!("expected the event `{expected}`, got none"))
     }
 
-    pub(super) fn check(&mut self, check: &Check) -> Result<(), String> {
-        match check {
-            Check::State(name) => {
-                let state = format!("{:?}", self.stack.state(self.id()?));
-                same("state", name, &state)
-            }
-            Check::Refused(reason) => {
-                let taken = || String::from("taken");
-                let expected = reason.clone().unwrap_or_else(taken);
-                let got = self
-                    .last_refusal
-                    .map_or_else(taken, |reason| reason.name().into());
-                same("the last segment", &expected, &got)
-            }
-            Check::Info(field, value) => {
-                let info = self.stack.info(self.now, self.id()?);
-                field_is(serde_json::to_value(info), field, *value)
-            }
-            Check::Stat(field, value) => {
-                field_is(serde_json::to_value(self.stack.stats()), field, *value)
-            }
-            Check::Refusals(name, value) => {
-                let reason = Refusal::ALL
-                    .into_iter()
-                    .find(|reason| reason.name() == name);
-                let reason =
-                    reason.ok_or_else(|| format!("`{name}` is no reason for a refusal"))?;
-                same(name, value, &self.stack.stats().refused.get(reason))
-            }
-            Check::Unread(len) => same("unread", len, &self.stack.readable_len(self.id()?)),
-            Check::Urgent(distance) => {
-                let got = self.stack.urgent_distance(self.id()?);
-                same("urgent", distance, &got)
-            }
-            Check::TransmitTime(report) => {
-                let id = self.id()?;
-                let got = self.stack.poll_transmit_time(id).map(|time| {
-                    let stage = format!("{:?}", time.stage).to_lowercase();
-                    (stage, time.key, (time.at - self.start).as_us())
-                });
-                same("time", report, &got)
-            }
-            Check::Arrived(at) => {
-                let id = self.id()?;
-                let arrived = self.stack.arrival_of_last_read(id);
-                same("arrived", at, &arrived.map(|at| (at - self.start).as_us()))
-            }
-            Check::NotSent(len) => same("not sent", len, &self.stack.not_sent(self.id()?)),
-            Check::SendSpace(len) => same("send space", len, &self.stack.send_space(self.id()?)),
-            Check::AcceptQueue(len) => {
-                let waiting = self.stack.accept_queue_len(self.listener()?);
-                same("accept queue", len, &waiting)
-            }
-            Check::SoftError(error) => {
-                same("soft error", error, &self.stack.soft_error(self.id()?))
-            }
-            Check::LimitedBy(name) => {
-                let limit = self.stack.info(self.now, self.id()?).limited_by;
-                let limit = limit.map_or("nothing", Limit::name);
-                same("limited by", &name.as_str(), &limit)
-            }
-            Check::AtRest(rest) => same("at rest", rest, &self.stack.is_at_rest(self.id()?)),
-            Check::TimeWait => {
-                let flow = self.peer().flow;
-                same(
-                    "in TIME-WAIT",
-                    &true,
-                    &self.stack.in_time_wait(self.now, &flow),
-                )
-            }
-            Check::Gone => {
-                let flow = self.peer().flow;
-                let known = self.stack.find(&flow).is_some();
-                let waits = self.stack.in_time_wait(self.now, &flow);
-                same("known", &(false, false), &(known, waits))
-            }
-        }
+    /// Checks that a property has the value that follows its name.
+    pub(super) fn check(&mut self, text: &str) -> Result<(), String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let value = words.iter().rposition(|word| *word == "=");
+        let from = value.map_or(1, |at| at + 1).min(words.len());
+        let expected: Vec<String> = words[from..].iter().map(|word| in_us(word)).collect();
+        same(&expected.join(" "), &self.property(&words)?)
     }
-}
 
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: &T, got: &T) -> Result<(), String> {
-    match expected == got {
-        true => Ok(()),
-        false => Err(format!("{what}: expected {expected:?}, got {got:?}")),
+    /// Returns a property as text, which is empty if it holds.
+    fn property(&mut self, words: &[&str]) -> Result<String, String> {
+        let (now, start, flow) = (self.now, self.start, self.flow());
+        let since_start = |at: Time| (at - start).as_us().to_string();
+        let holds = |holds: bool, words: &[&str]| match holds {
+            true => Ok(String::new()),
+            false => Err(format!("expected {}", words.concat())),
+        };
+        let refused = self.last_refusal.map(Refusal::name);
+        Ok(match *words {
+            ["taken"] => refused.unwrap_or_default().to_owned(),
+            ["refused", _] => or_none(refused),
+            ["stat", name, "=", _] => field(serde_json::to_value(self.stack.stats()), name)?,
+            ["refusals", name, "=", _] => {
+                let mut all = Refusal::ALL.into_iter();
+                let reason = all.find(|reason| reason.name() == name);
+                let reason = reason.ok_or("there is no such reason for a refusal")?;
+                self.stack.stats().refused.get(reason).to_string()
+            }
+            ["accept-queue", _] => self.stack.accept_queue_len(self.listener()?).to_string(),
+            ["time-wait"] => holds(self.stack.in_time_wait(now, &flow), words)?,
+            ["gone"] => {
+                let is_known = self.stack.find(&flow).is_some();
+                holds(!is_known && !self.stack.in_time_wait(now, &flow), words)?
+            }
+            ["state", _] => format!("{:?}", self.stack.state(self.id()?)),
+            ["info", name, "=", _] => {
+                field(serde_json::to_value(self.stack.info(now, self.id()?)), name)?
+            }
+            ["unread", _] => self.stack.readable_len(self.id()?).to_string(),
+            ["urgent", _] => or_none(self.stack.urgent_distance(self.id()?)),
+            ["time", ..] => {
+                let time = self.stack.poll_transmit_time(self.id()?);
+                match (time, words) {
+                    (None, _) => "none".to_owned(),
+                    (Some(time), ["time", stage, key, ..]) => {
+                        same(*stage, &name_of(&time.stage))?;
+                        same(*key, &time.key.to_string())?;
+                        since_start(time.at)
+                    }
+                    (Some(time), _) => format!("{time:?}"),
+                }
+            }
+            ["arrived", ..] => {
+                or_none(self.stack.arrival_of_last_read(self.id()?).map(since_start))
+            }
+            ["not-sent", _] => self.stack.not_sent(self.id()?).to_string(),
+            ["send-space", _] => self.stack.send_space(self.id()?).to_string(),
+            ["soft-error", _] => or_none(self.stack.soft_error(self.id()?).map(|it| name_of(&it))),
+            ["limited-by", ..] => {
+                let limit = self.stack.info(now, self.id()?).limited_by;
+                limit.map_or("nothing", Limit::name).to_owned()
+            }
+            ["at-rest"] => holds(self.stack.is_at_rest(self.id()?), words)?,
+            ["not-at-rest"] => holds(!self.stack.is_at_rest(self.id()?), words)?,
+            _ => return Err(format!("there is no property {words:?}")),
+        })
     }
-}
-
-fn field_is(values: serde_json::Result<Value>, field: &str, expected: u64) -> Result<(), String> {
-    let values = values.map_err(|error| error.to_string())?;
-    let value = values
-        .get(field)
-        .ok_or_else(|| format!("there is no field `{field}`"))?;
-    let number = match value {
-        Value::Bool(value) => Some(u64::from(*value)),
-        other => other.as_u64(),
-    };
-    same(field, &Some(expected), &number)
 }
