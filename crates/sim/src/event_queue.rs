@@ -93,6 +93,12 @@ impl<E> EventQueue<E> {
         self.heap.pop().map(|entry| (entry.time, entry.event))
     }
 
+    /// Removes and returns the earliest event if it is due by `now`.
+    pub fn pop_due(&mut self, now: Time) -> Option<E> {
+        let is_due = self.peek_time().is_some_and(|due| due <= now);
+        is_due.then(|| self.pop())?.map(|(_, event)| event)
+    }
+
     /// Returns the time of the earliest event.
     pub fn peek_time(&self) -> Option<Time> {
         self.heap.peek().map(|entry| entry.time)

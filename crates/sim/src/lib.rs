@@ -8,7 +8,7 @@
 //! | a packet at the clients and on the wire | `src/machine/clients/`, `src/machine/wires.rs` |
 //! | a packet on the NIC | `src/machine/server/adapter_process.rs`; the firmware is [`baton_nic`] |
 //! | what crosses the bus, and when | `src/machine/server/link.rs`, `src/machine/server/carrier.rs` |
-//! | a packet on the host: stack, sockets, application | `host_stack.rs`, `metered.rs`, `host_process.rs` in `src/machine/server/` |
+//! | a packet on the host: stack, sockets, application | `host_stack.rs`, `metered.rs`, `host_process.rs` in `src/machine/server/`; `src/machine/system_calls.rs` |
 //! | the order in which NIC and host work | [`baton_nic::Process`], [`baton_host::process`] |
 //! | models of processor, cache, DRAM, disk, wire; of buses | [`hardware`]; [`baton_bus::interconnect`] |
 //! | keys of an experiment | [`config`] |
@@ -24,7 +24,8 @@ mod run;
 
 pub use event_queue::EventQueue;
 pub use machine::{
-    Capture, Link, Machine, MachineBuilder, NoObserver, Observer, RunError, Timeline, Violation,
+    Capture, HostMeter, HostProcessor, KernelSockets, Link, Machine, MachineBuilder, NicMeter,
+    NoObserver, Observer, RunError, SystemCalls, Timeline, Violation,
 };
 pub use run::{
     Fact, Facts, Load, ReplayedLog, WARNINGS, load_workload, replayed_log, run, run_on, run_with,

@@ -12,14 +12,18 @@ use crate::run::Facts;
 use baton_bus::interconnect::Usage;
 use baton_bus::{ByCategory, Category, EntriesPerTransfer};
 use baton_stats::Estimate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// Format version of [`Results`]. It changes when a field is removed or gets another meaning.
+pub const VERSION: u32 = 1;
 
 /// Results of one run. Unless stated otherwise they cover only the measured part.
 ///
 /// Quantities that were not measured have no number: means and percentiles are `None`, and rates over zero time are [`f64::NAN`]. Both are
 /// `null` in JSON.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
     /// Format version of this structure.
     pub version: u32,
@@ -147,7 +151,7 @@ impl Results {
 }
 
 /// Descriptors per transfer, over the host and all adapters.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OffloadResults {
     /// Descriptors in each of the host's transfers.
     pub host_transfers: EntriesPerTransfer,
@@ -157,7 +161,7 @@ pub struct OffloadResults {
 
 baton_named::named! {
     /// Reason why a run ended.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Ended {
         /// All packets or responses were measured.
@@ -170,15 +174,17 @@ baton_named::named! {
 }
 
 /// Measurements of the clients.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientResults {
     /// Completed responses.
     pub responses: u64,
     /// Completed responses per second of simulated time.
     #[serde(with = "unmeasured")]
+    #[schemars(with = "Option<f64>")]
     pub request_rate: f64,
     /// Bytes of response bodies received per second, Mb/s.
     #[serde(with = "unmeasured")]
+    #[schemars(with = "Option<f64>")]
     pub content_mbps: f64,
     /// Connections that completed.
     pub connections: u64,
@@ -205,7 +211,7 @@ pub struct ClientResults {
 /// A request is due when its load says so. The client sends the request when it has a connection and all previous responses on that
 /// connection have arrived. A server that stalls therefore holds requests back, and a measurement that starts at sending would hide most of
 /// the stall ("coordinated omission").
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoopResults {
     /// Requests per second of the connections that were due.
     pub offered_rate: f64,
@@ -221,7 +227,7 @@ pub struct OpenLoopResults {
 
 /// Summary of a distribution; the field's name gives the unit. Means of no values and percentiles of too few values (p99 of fewer than 100)
 /// are `None`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct Distribution {
     pub count: u64,
@@ -234,7 +240,7 @@ pub struct Distribution {
 }
 
 /// Cycles by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cycles {
     /// Executing instructions (level-1 hits included).
     pub execute: u64,
@@ -255,13 +261,15 @@ impl Cycles {
 }
 
 /// Host cycles by layer and cause.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostResults {
     /// Share of idle cycles, per cent.
     #[serde(with = "unmeasured")]
+    #[schemars(with = "Option<f64>")]
     pub idle_percent: f64,
     /// Share of all cycles spent in the network stack below the system-call layer, per cent.
     #[serde(with = "unmeasured")]
+    #[schemars(with = "Option<f64>")]
     pub network_stack_percent: f64,
     /// Cycles by layer and cause, with the layers in order from the wire up.
     pub layers: BTreeMap<String, Cycles>,
@@ -282,7 +290,7 @@ pub struct HostResults {
 }
 
 /// Host work per packet of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PerPacket {
     /// Packets of this kind at the NIC, both directions.
     pub packets: u64,
@@ -295,10 +303,11 @@ pub struct PerPacket {
 }
 
 /// Measurements of the NIC.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NicResults {
     /// Share of time in which the NIC's processor was idle, per cent.
     #[serde(with = "unmeasured")]
+    #[schemars(with = "Option<f64>")]
     pub idle_percent: f64,
     /// Instructions by task.
     pub tasks: BTreeMap<String, TaskResults>,
@@ -310,6 +319,7 @@ pub struct NicResults {
     pub drops: BTreeMap<String, u64>,
     /// Mean number of connections on the NIC, over the samples.
     #[serde(with = "unmeasured")]
+    #[schemars(with = "Option<f64>")]
     pub connections_mean: f64,
     /// Segments that the NIC's stack retransmitted.
     pub retransmissions: u64,
@@ -318,13 +328,14 @@ pub struct NicResults {
 }
 
 /// Measurements of one of several NICs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PortResults {
     /// Name of the NIC's kind in the experiment, if it has one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Bytes of response bodies received per second by the NIC's clients, Mb/s.
     #[serde(with = "unmeasured")]
+    #[schemars(with = "Option<f64>")]
     pub content_mbps: f64,
     /// Measurements of the NIC.
     pub nic: NicResults,
@@ -334,7 +345,7 @@ pub struct PortResults {
 }
 
 /// Measurements of a NIC's data cache, as the host's directory sees it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NicCacheResults {
     /// Number of blocks in the cache at the end, and the maximum number.
     pub blocks: (u32, u32),
@@ -372,7 +383,7 @@ impl NicCacheResults {
 }
 
 /// Measurements of the file cache of main memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileCacheResults {
     /// Pages that `sendfile` found in memory.
     pub hits: u64,
@@ -385,7 +396,7 @@ pub struct FileCacheResults {
 }
 
 /// Measurements of the disks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskResults {
     /// Share of the time in which each disk was busy, per cent.
     pub utilisation_percent: Vec<f64>,
@@ -398,7 +409,7 @@ pub struct DiskResults {
 }
 
 /// One kind of firmware task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct TaskResults {
     pub count: u64,
@@ -406,7 +417,7 @@ pub struct TaskResults {
 }
 
 /// Handoffs and their outcomes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffResults {
     /// Handoffs that the host requested.
     pub attempted: u64,
@@ -420,11 +431,12 @@ pub struct HandoffResults {
     pub not_offloaded: BTreeMap<String, u64>,
     /// Share of packets at the NIC that belonged to offloaded connections, per cent.
     #[serde(with = "unmeasured")]
+    #[schemars(with = "Option<f64>")]
     pub offloaded_packets_percent: f64,
 }
 
 /// Utilisation of the interconnect.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InterconnectResults {
     /// Share of the time in which the busiest channel was occupied, per cent. A channel is a bus or one direction of a link.
     pub utilisation_percent: f64,
@@ -465,7 +477,7 @@ impl From<Usage> for InterconnectResults {
 }
 
 /// One point of the time series.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Simulated time, microseconds.
     pub time_us: u64,

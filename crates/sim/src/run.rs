@@ -11,6 +11,7 @@ use baton_workload::{
     Fixed, GeneratorSpec, LoadSpec, Log, LogError, OnDemand, Order, Preset, RemoteFiles, Replay,
     SessionRule, SpecWeb, SpecWebSpec, Workload,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 pub type Facts = BTreeMap<String, Fact>;
 
 /// One fact about a workload.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Fact {
     /// A number or an amount.

@@ -15,8 +15,8 @@ const NETWORK_BITS: u8 = 24;
 const ROUTER: [[u8; 4]; 2] = [[198, 18, 0, 1], [198, 19, 0, 1]];
 const CLIENTS: [[u8; 4]; 2] = [[198, 18, 0, 2], [198, 19, 0, 2]];
 
-/// Bytes of a frame's check sequence, which exists on the wire only.
-const CHECK_SEQUENCE: usize = 4;
+/// Bytes of a frame's check sequence.
+const CHECK_SEQUENCE: usize = baton_sim::hardware::CHECK_SEQUENCE as usize;
 
 /// Prefix length of the networks between router and clients.
 const LINK_BITS: u8 = 24;

@@ -7,40 +7,15 @@ use baton_bus::interconnect::{
 use baton_bus::{BytesByCategory, Category};
 use baton_sim::hardware::nic::Tag;
 use baton_wire::Time;
-
-fn encode(tag: Tag) -> u64 {
-    let (kind, queue, count) = match tag {
-        Tag::Doorbell(queue, count) => (0, queue, count),
-        Tag::Refill(queue, count) => (1, queue, count),
-        Tag::Register(queue) => (2, queue, 0),
-        Tag::SendDescriptors(queue, count) => (3, queue, count),
-        Tag::ReceiveDescriptors(queue, count) => (4, queue, count),
-        Tag::SendFrame => (5, 0, 0),
-        Tag::ReceiveFrame => (6, 0, 0),
-        Tag::Interrupt(queue) => (7, queue, 0),
-    };
-    u64::from(count) << 16 | u64::from(queue) << 8 | kind
-}
-
-fn decode(tag: u64) -> Tag {
-    let (queue, count) = ((tag >> 8) as u8, (tag >> 16) as u32);
-    match tag & 0xff {
-        0 => Tag::Doorbell(queue, count),
-        1 => Tag::Refill(queue, count),
-        2 => Tag::Register(queue),
-        3 => Tag::SendDescriptors(queue, count),
-        4 => Tag::ReceiveDescriptors(queue, count),
-        5 => Tag::SendFrame,
-        6 => Tag::ReceiveFrame,
-        _ => Tag::Interrupt(queue),
-    }
-}
+use slab::Slab;
 
 /// The bus, and when it needs to be advanced next.
 #[derive(Debug)]
 pub(super) struct Bus {
     machine: u8,
     model: Box<dyn Interconnect>,
+    /// Transfers whose completion is reported.
+    under_way: Slab<Tag>,
     armed: Time,
 }
 
@@ -53,6 +28,7 @@ impl Bus {
         Ok(Self {
             machine,
             model: config.build(nics)?,
+            under_way: Slab::new(),
             armed: Time::NEVER,
         })
     }
@@ -71,8 +47,8 @@ impl Bus {
             device: DeviceId(nic),
             operation,
             bytes: BytesByCategory::of(category, bytes.into()),
-            tag: tag.map_or(0, encode),
             reported: tag.is_some(),
+            tag: tag.map_or(0, |tag| self.under_way.insert(tag) as u64),
         };
         self.model.submit(cx.now, transfer);
         self.arm(cx);
@@ -89,7 +65,7 @@ impl Bus {
     /// Returns the NIC and the tag of the next completed transfer.
     pub(super) fn poll_done(&mut self) -> Option<(u8, Tag)> {
         let done = self.model.poll_done()?;
-        Some((done.device.0, decode(done.tag)))
+        Some((done.device.0, self.under_way.remove(done.tag as usize)))
     }
 
     /// Schedules an event for when the bus needs to be advanced.

@@ -1,8 +1,8 @@
 //! Events, and the state that machines need to handle them.
 
-use super::frame::Contents;
+use super::frame::Frame;
 use baton_sim::EventQueue;
-use baton_sim::hardware::nic;
+use baton_sim::hardware::{Wire, nic};
 use baton_wire::Time;
 
 /// A NIC, by the numbers of its machine and of the NIC in it.
@@ -48,7 +48,6 @@ impl Event {
 pub(super) struct Context<'a> {
     pub(super) now: Time,
     pub(super) events: &'a mut EventQueue<Event>,
-    pub(super) contents: &'a mut Contents,
 }
 
 impl Context<'_> {
@@ -57,5 +56,23 @@ impl Context<'_> {
     pub(super) fn at(&mut self, time: Time, event: Event) {
         debug_assert!(time >= self.now, "{event:?} is scheduled in the past");
         self.events.push(time, event);
+    }
+
+    /// Puts a frame on a wire at `at`, or behind the frames that are already on it. `event` is the arrival of its first frame.
+    pub(super) fn send(&mut self, wire: &mut Wire<Frame>, at: Time, frame: Frame, event: Event) {
+        let is_idle = wire.next_arrival().is_none();
+        wire.send(at, frame.len.into(), frame);
+        if let Some(arrival) = wire.next_arrival().filter(|_| is_idle) {
+            self.at(arrival, event);
+        }
+    }
+
+    /// Takes the frame that has arrived, by this event, at the end of a wire.
+    pub(super) fn receive(&mut self, wire: &mut Wire<Frame>, event: Event) -> Option<Frame> {
+        let frame = wire.receive(self.now);
+        if let Some(arrival) = wire.next_arrival() {
+            self.at(arrival, event);
+        }
+        frame
     }
 }

@@ -4,7 +4,8 @@ use super::event::{Context, Event, NicId};
 use super::frame::Frame;
 use baton_bus::link::MemoryAdapter;
 use baton_nic::adapter::{Adapter, AdapterConfig, SessionId};
-use baton_nic::{Drop, Links, Lower, Owner, Process, Task};
+use baton_nic::{Drop, Links, Lower, Meter, Owner, Process, Task};
+use baton_sim::NicMeter;
 use baton_sim::config::NicConfig;
 use baton_sim::hardware::nic::{Frame as _, Nic};
 use baton_sim::hardware::{ConfigError, NicProcessor};
@@ -24,6 +25,8 @@ pub(super) struct Firmware {
     /// Frames of the host that wait, and the one that leaves when the piece of work is done.
     to_send: VecDeque<Frame>,
     sent: Option<Frame>,
+    /// Whether the last piece of work sent a frame. With frames in both directions, they take turns.
+    has_sent: bool,
     /// Frames for which a queue had no space.
     pub(super) dropped: u64,
 }
@@ -31,13 +34,11 @@ pub(super) struct Firmware {
 /// What is below the process: TCP without connections. All frames pass.
 #[derive(Debug)]
 struct Passing {
-    costs: NicConfig,
+    meter: NicMeter,
     stack: Stack<Symbolic>,
-    /// Instructions of the piece of work.
-    spent: u64,
-    /// Received frames that leave when the piece of work is done, and those that were dropped.
+    /// Received frames that leave when the piece of work is done, and the lengths of those that were dropped.
     passed: Vec<Frame>,
-    dropped: Vec<Frame>,
+    dropped: Vec<u32>,
 }
 
 /// No application has a link.
@@ -48,12 +49,6 @@ impl Links<Symbolic> for NoLinks {
 
     fn link(&mut self, _session: SessionId) -> Option<&mut Self::Link> {
         None
-    }
-}
-
-impl Passing {
-    fn run(&mut self, task: Task) {
-        self.spent += u64::from(self.costs.instructions_of(task));
     }
 }
 
@@ -70,17 +65,17 @@ impl Lower for Passing {
     }
 
     fn look_up(&mut self, _now: Time, _adapter: &Adapter<Symbolic>, _frame: &Frame) -> Owner {
-        self.run(Task::Lookup);
+        self.meter.run(Task::Lookup);
         Owner::Host
     }
 
     fn take_in(&mut self, _now: Time, _adapter: &mut Adapter<Symbolic>, frame: Frame) {
-        self.run(Task::HostReceive);
+        self.meter.run(Task::HostReceive);
         self.passed.push(frame);
     }
 
     fn dropped(&mut self, _now: Time, _reason: Drop, frame: &Frame) {
-        self.dropped.push(*frame);
+        self.dropped.push(frame.bytes());
     }
 
     fn take_packets(&mut self, _: Time, _: &mut Adapter<Symbolic>, _: Option<Time>) -> bool {
@@ -112,9 +107,8 @@ impl Firmware {
             process: Process::new(&costs.firmware),
             adapter: adapter.expect("the default can work"),
             lower: Passing {
-                costs: costs.clone(),
+                meter: NicMeter::new(costs, true),
                 stack: Stack::new(baton_tcp::Config::default(), 0),
-                spent: 0,
                 passed: Vec::new(),
                 dropped: Vec::new(),
             },
@@ -122,6 +116,7 @@ impl Firmware {
             is_busy: false,
             to_send: VecDeque::new(),
             sent: None,
+            has_sent: false,
             dropped: 0,
         })
     }
@@ -129,9 +124,9 @@ impl Firmware {
     /// Takes the frames for the firmware, and begins a piece of work if there is one.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>, nic: &mut Nic<Frame>) {
         while let Some(frame) = nic.poll_arrived() {
-            let process = &mut self.process;
-            if (process.receive(cx.now, &mut self.adapter, frame, frame.bytes())).is_err() {
-                self.lower.dropped.push(frame);
+            let (process, bytes) = (&mut self.process, frame.bytes());
+            if (process.receive(cx.now, &mut self.adapter, frame, bytes)).is_err() {
+                self.lower.dropped.push(bytes);
             }
         }
         while let Some(frame) = nic.poll_fetched() {
@@ -140,27 +135,25 @@ impl Firmware {
         if !self.is_busy {
             self.begin_piece(cx);
         }
-        for frame in self.lower.dropped.drain(..) {
-            nic.release(frame.bytes());
-            cx.contents.forget(frame.body);
+        for bytes in self.lower.dropped.drain(..) {
+            nic.release(bytes);
             self.dropped += 1;
         }
     }
 
-    /// Begins the next piece of work. With frames in both directions, they take turns.
+    /// Begins the next piece of work.
     fn begin_piece(&mut self, cx: &mut Context<'_>) {
-        let has_sent = self.sent.take().is_some();
-        if has_sent || self.to_send.is_empty() {
+        if std::mem::take(&mut self.has_sent) || self.to_send.is_empty() {
             self.receive_one(cx.now);
         }
         if self.lower.passed.is_empty() {
             self.sent = self.to_send.pop_front();
         }
         if self.sent.is_some() {
-            self.lower.run(Task::HostSend);
+            self.lower.meter.run(Task::HostSend);
         }
         if self.sent.is_some() || !self.lower.passed.is_empty() {
-            let spent = std::mem::take(&mut self.lower.spent);
+            let spent = self.lower.meter.take_spent();
             let until = self.processor.run(cx.now, spent);
             self.is_busy = true;
             cx.at(until, Event::Firmware(self.id));
@@ -179,18 +172,18 @@ impl Firmware {
         for frame in self.lower.passed.drain(..) {
             nic.pass(frame);
         }
-        if let Some(frame) = self.sent {
+        if let Some(frame) = self.sent.take() {
             nic.send_fetched(frame);
+            self.has_sent = true;
         }
     }
 
     pub(super) fn restart_counts(&mut self, now: Time) {
-        self.processor.start_measurement(now);
+        self.processor.occupancy.start_measurement(now);
     }
 
     /// Returns the share of the time since the start of the measurement in which the processor worked, 0 to 1.
     pub(super) fn utilisation(&self, now: Time) -> f64 {
-        let (busy, idle) = (self.processor.busy(now), self.processor.idle(now));
-        busy.as_ps() as f64 / (busy + idle).as_ps().max(1) as f64
+        self.processor.occupancy.utilisation(now)
     }
 }

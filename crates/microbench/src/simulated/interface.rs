@@ -4,6 +4,7 @@ use super::SimulationError;
 use super::bus::Bus;
 use super::event::{Context, Event, NicId};
 use super::frame::Frame;
+use super::world::End;
 use crate::frame::LinkRate;
 use crate::port::{Losses, Place};
 use baton_bus::Category;
@@ -66,13 +67,17 @@ pub(super) struct Interface {
     pub(super) nic: Nic<Frame>,
     /// The wire that leaves the NIC.
     pub(super) wire: Wire<Frame>,
+    /// The end of the wire.
+    pub(super) end: End,
     /// The driver's state of each queue.
     pub(super) rings: Vec<DriverRings>,
     pub(super) driver: DriverRule,
     /// Frames lost before they reached the NIC.
     pub(super) losses: Losses,
     /// The firmware, if the NIC is an adapter.
-    pub(super) firmware: Option<Box<super::firmware::Firmware>>,
+    firmware: Option<Box<super::firmware::Firmware>>,
+    /// Bytes on the wire at the start of the measurement.
+    line_bytes_before: u64,
 }
 
 impl Interface {
@@ -96,6 +101,7 @@ impl Interface {
             id,
             nic: Nic::new(profile, queues, polls, place_of_firmware),
             wire: Wire::new(&wire, 0)?,
+            end: End::Switch(0),
             rings: vec![DriverRings::new(profile.descriptors.send); usize::from(queues)],
             driver: profile.driver,
             losses: Losses::default(),
@@ -103,6 +109,7 @@ impl Interface {
                 .map(|costs| super::firmware::Firmware::new(id, costs))
                 .transpose()?
                 .map(Box::new),
+            line_bytes_before: 0,
         })
     }
 
@@ -133,6 +140,13 @@ impl Interface {
         losses
     }
 
+    /// Ends the firmware's piece of work.
+    pub(super) fn end_firmware_piece(&mut self) {
+        if let Some(firmware) = &mut self.firmware {
+            firmware.end_piece(&mut self.nic);
+        }
+    }
+
     /// Begins everything that can begin.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>, bus: &mut Bus) {
         if let Some(firmware) = &mut self.firmware {
@@ -148,9 +162,32 @@ impl Interface {
     }
 
     /// Returns the bytes that the NIC has put on the wire, including preambles and gaps.
-    pub(super) fn line_bytes(&self) -> u64 {
+    fn line_bytes(&self) -> u64 {
         let counters = self.wire.counters();
         counters.bytes_sent + line_len(0) as u64 * counters.frames_sent
+    }
+
+    pub(super) fn restart_counts(&mut self, now: Time) {
+        self.nic.restart_counts(now);
+        if let Some(firmware) = &mut self.firmware {
+            firmware.restart_counts(now);
+        }
+        self.line_bytes_before = self.line_bytes();
+    }
+
+    /// Returns the utilisation, since the start of the measurement, of the busier of engines and firmware, of DMA start, of packet memory, and of the
+    /// wire, which could send `most_bits`.
+    pub(super) fn utilisation(&self, now: Time, most_bits: f64) -> [f64; 4] {
+        let [engines, dma, memory] = self.nic.utilisation(now);
+        let firmware = self.firmware.as_ref();
+        let of_firmware = firmware.map_or(0.0, |firmware| firmware.utilisation(now));
+        let on_wire = (self.line_bytes() - self.line_bytes_before) as f64;
+        [
+            engines.max(of_firmware),
+            dma,
+            memory,
+            8.0 * on_wire / most_bits,
+        ]
     }
 }
 
@@ -176,15 +213,9 @@ impl Around<Frame> for Surroundings<'_, '_> {
     }
 
     fn transmit(&mut self, at: Time, frame: Frame) -> Time {
-        let idle = self.wire.next_arrival().is_none();
-        self.wire.send(at, frame.len.into(), frame);
-        if let Some(arrival) = self.wire.next_arrival().filter(|_| idle) {
-            self.cx.at(arrival, Event::Arrival(self.id));
-        }
+        (self.cx).send(self.wire, at, frame, Event::Arrival(self.id));
         self.wire.free_at()
     }
 
-    fn dropped(&mut self, frame: Frame, _reason: Dropped) {
-        self.cx.contents.forget(frame.body);
-    }
+    fn dropped(&mut self, _frame: Frame, _reason: Dropped) {}
 }

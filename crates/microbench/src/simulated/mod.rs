@@ -5,6 +5,7 @@
 
 mod application;
 mod bus;
+mod counts;
 mod event;
 mod firmware;
 mod frame;
@@ -18,18 +19,17 @@ mod tests;
 mod web;
 mod world;
 
+use crate::applications::Drivers;
 use crate::frame::LinkRate;
-use crate::port::{
-    Load, Losses, Machine as Role, Place, Port, Request, Resource, Stream, Trial, Use,
-};
+use crate::port::{Load, Machine as Role, Place, Port, Request, Stream, Trial};
 use application::{Application, LatencySum, PARTNER, RECEIVER, Senders, UNDER_TEST, of_test};
 use baton_bus::interconnect::InterconnectError;
 use baton_sim::config::{HostConfig, NicConfig, NicHardware};
 use baton_sim::hardware::ConfigError;
 use baton_wire::{Span, Time};
+use counts::Counts;
 use event::NicId;
-use frame::Contents;
-use machine::{Drivers, Parts};
+use machine::Parts;
 use world::{Link, World};
 
 /// Delay of a cable of a few metres, in nanoseconds.
@@ -119,7 +119,7 @@ impl<'a> SimulatedPort<'a> {
                 adapter: self.adapter.filter(|_| machine == UNDER_TEST),
                 host: self.host,
                 drivers: match nic.driver.polls {
-                    Some(_) => Drivers::Poll,
+                    Some(_) => Drivers::Polling,
                     None => Drivers::Interrupt,
                 },
                 applications: of_test(request, self.link_rate(), senders, share),
@@ -163,14 +163,15 @@ impl Port for SimulatedPort<'_> {
                 }
             }
         }
-        let before = Snapshot::of(&world, start);
+        let before = world.counts(start);
         let mut end = start + request.duration;
         world.run(end);
         if is_burst {
             end = drain(&mut world, end);
         }
-        let after = Snapshot::of(&world, end);
-        Ok(trial(request, &world, [&before, &after], start))
+        let after = world.counts(end).into_iter();
+        let since = after.zip(before).map(|(after, before)| after - before);
+        Ok(trial(request, &world, &since.collect::<Vec<_>>(), start))
     }
 }
 
@@ -193,197 +194,49 @@ fn drain(world: &mut World, mut end: Time) -> Time {
     }
 }
 
-/// All counts at one moment.
-#[derive(Clone, Debug)]
-struct Snapshot {
-    machines: Vec<MachineSnapshot>,
-    /// Frames that the switch dropped for lack of buffers, by the machine they were for.
-    switch: Vec<u64>,
-}
-
-/// Counts of one machine.
-#[derive(Clone, Copy, Debug)]
-struct MachineSnapshot {
-    /// Frames that were due, and frames that were given to the driver, including those that it refused.
-    offered: u64,
-    tried: u64,
-    sent: u64,
-    /// Bytes on the wire, including preambles and gaps.
-    line_bytes: u64,
-    delivered: u64,
-    lost_before_wire: Losses,
-    lost_after_wire: Losses,
-    goodput_bytes: u64,
-    connections: u64,
-    interrupts: u64,
-}
-
-impl Snapshot {
-    fn of(world: &World, now: Time) -> Self {
-        let machines: Vec<_> = world
-            .machines
-            .iter()
-            .map(|one| MachineSnapshot::of(one, &world.contents, now))
-            .collect();
-        let of_switch = |machine| {
-            let switches = world.switches.iter();
-            switches.map(|switch| switch.dropped(machine)).sum()
-        };
-        Self {
-            switch: (0..machines.len()).map(of_switch).collect(),
-            machines,
-        }
+/// Returns the counts of frames from one machine to another.
+fn stream(from: &Counts, to: &Counts) -> Stream {
+    let mut losses = from.lost_before_wire;
+    losses.add_all(&to.lost_after_wire);
+    if from.tried > 0 && from.offered > from.tried + TOLERANCE {
+        losses.add(Place::Sender, from.offered - from.tried);
     }
-
-    /// Returns the counts of frames from one machine to another since `before`.
-    fn stream(&self, before: &Self, from: usize, to: usize) -> Stream {
-        let sender = (&self.machines[from], &before.machines[from]);
-        let receiver = (&self.machines[to], &before.machines[to]);
-        let mut losses = sender.0.lost_before_wire.since(&sender.1.lost_before_wire);
-        for (place, frames) in receiver
-            .0
-            .lost_after_wire
-            .since(&receiver.1.lost_after_wire)
-            .iter()
-        {
-            losses.add(place, frames);
-        }
-        losses.add(Place::Switch, self.switch[to] - before.switch[to]);
-        let offered = sender.0.offered - sender.1.offered;
-        let tried = sender.0.tried - sender.1.tried;
-        if tried > 0 && offered > tried + TOLERANCE {
-            losses.add(Place::Sender, offered - tried);
-        }
-        Stream {
-            offered,
-            sent: sender.0.sent - sender.1.sent,
-            delivered: receiver.0.delivered - receiver.1.delivered,
-            losses,
-        }
+    Stream {
+        offered: from.offered,
+        sent: from.sent,
+        delivered: to.delivered,
+        losses,
     }
 }
 
-impl MachineSnapshot {
-    fn of(machine: &machine::Machine, contents: &Contents, now: Time) -> Self {
-        let (mut offered, mut tried, mut goodput_bytes, mut connections) = (0, 0, 0, 0);
-        for application in machine.applications() {
-            match application {
-                Application::Datagrams(datagrams) => {
-                    offered += datagrams.offered(now);
-                    tried += datagrams.tried();
-                }
-                Application::Sink(sink) => goodput_bytes += sink.bytes(),
-                Application::Initiator(initiator) => {
-                    offered += initiator.offered(now);
-                    connections += initiator.closed();
-                }
-                _ => {}
-            }
-        }
-        let interface = &machine.interfaces[0];
-        // An interrupt handler reads hundreds of microseconds' worth of data at once; without this correction, results would be as coarse
-        // as that.
-        let not_read = interface
-            .nic
-            .delivered()
-            .map(|frame| contents.data_len(frame.body));
-        goodput_bytes += not_read.sum::<u64>();
-        let counts = interface.nic.counts;
-        Self {
-            offered,
-            sent: counts.sent,
-            line_bytes: interface.line_bytes(),
-            delivered: counts.delivered,
-            tried,
-            lost_before_wire: interface.losses,
-            lost_after_wire: interface.lost_after_wire(),
-            goodput_bytes,
-            connections,
-            interrupts: machine.interrupts(),
-        }
-    }
-}
-
-/// Returns the result of a trial.
-fn trial(request: &Request, world: &World, [before, after]: [&Snapshot; 2], start: Time) -> Trial {
-    let receiver = world.machines.len() - 1;
-    let [under_test, partner] = [&world.machines[0], &world.machines[1]];
-    let since = |value: fn(&MachineSnapshot) -> u64| {
-        let pairs = after.machines.iter().zip(&before.machines);
-        pairs
-            .map(|(after, before)| value(after).saturating_sub(value(before)))
-            .sum::<u64>()
+/// Returns the result of a trial with these counts of the machines.
+fn trial(request: &Request, world: &World, counts: &[Counts], start: Time) -> Trial {
+    const ROLES: [Role; 3] = [Role::UnderTest, Role::Partner, Role::Receiver];
+    let receiver = counts.len() - 1;
+    let at_receiver = match request.test.sends_datagrams() && !request.test.is_three_way() {
+        true => PARTNER,
+        false => UNDER_TEST,
     };
-    let at_receiver = if request.test.sends_datagrams() && !request.test.is_three_way() {
-        partner
-    } else {
-        under_test
-    };
-    let latency = LatencySum::of(at_receiver.applications());
+    let latency = LatencySum::of(world.machines[usize::from(at_receiver)].applications());
     let end = start + request.duration;
+    let machines = world.machines.iter().zip(ROLES);
+    let all = Counts::sum(counts);
     Trial {
         test: request.test,
         load: request.load,
         seconds: request.duration.as_secs_f64(),
-        sent: after.stream(before, 0, receiver),
-        received: after.stream(before, 1, 0),
-        goodput_bytes: since(|one| one.goodput_bytes),
-        connections: since(|one| one.connections),
+        sent: stream(&counts[0], &counts[receiver]),
+        received: stream(&counts[1], &counts[0]),
+        goodput_bytes: all.goodput_bytes,
+        connections: all.connections,
         latency,
-        interrupts: after.machines[0].interrupts - before.machines[0].interrupts,
-        uses: uses(request, world, before, after, end),
-        tolerance: if matches!(request.load, Load::Burst(_)) {
-            0
-        } else {
-            TOLERANCE
+        interrupts: counts[0].interrupts,
+        uses: machines
+            .flat_map(|(machine, role)| machine.uses(role, end))
+            .collect(),
+        tolerance: match request.load {
+            Load::Burst(_) => 0,
+            _ => TOLERANCE,
         },
     }
-}
-
-/// Returns the utilisation of all resources.
-fn uses(
-    request: &Request,
-    world: &World,
-    before: &Snapshot,
-    after: &Snapshot,
-    end: Time,
-) -> Vec<Use> {
-    const ROLES: [Role; 3] = [Role::UnderTest, Role::Partner, Role::Receiver];
-    let mut uses = Vec::new();
-    for (place, machine) in world.machines.iter().enumerate() {
-        let sent = after.machines[place].line_bytes - before.machines[place].line_bytes;
-        let of_machine = uses_of(machine, world.rate, (end, request.duration), [sent]);
-        uses.extend(of_machine.into_iter().map(|one| Use {
-            machine: ROLES[place],
-            ..one
-        }));
-    }
-    uses
-}
-
-/// Returns the utilisation of a machine under test during `span` up to `end`, in which its NICs sent `line_bytes`.
-fn uses_of<const NICS: usize>(
-    machine: &machine::Machine,
-    link: LinkRate,
-    (end, span): (Time, Span),
-    line_bytes: [u64; NICS],
-) -> Vec<Use> {
-    const RESOURCES: [Resource; 5] = [
-        Resource::Host,
-        Resource::Bus,
-        Resource::NicProcessor,
-        Resource::NicDma,
-        Resource::NicMemory,
-    ];
-    let of = |(resource, share)| Use {
-        machine: Role::UnderTest,
-        resource,
-        share,
-    };
-    let shares = RESOURCES.into_iter().zip(machine.utilisation(end));
-    let busiest = line_bytes.into_iter().max().unwrap_or(0);
-    let bits = link.bits_per_second() as f64 * span.as_secs_f64();
-    let on_wire = 8.0 * busiest as f64 / bits;
-    let wire = std::iter::once((Resource::Wire, on_wire));
-    shares.chain(wire).map(of).collect()
 }

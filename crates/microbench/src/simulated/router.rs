@@ -1,12 +1,13 @@
 //! A router with two NICs, each of which is connected to a client by its own switch.
 
-use super::application::{Application, Datagrams, IpRouter, RouterCounts, Sending, What, hashes};
+use super::SimulationError;
+use super::application::{Application, Datagrams, IpRouter, Sending, What, hashes};
+use super::counts::Counts;
 use super::event::NicId;
-use super::machine::{self, Parts};
+use super::machine::Parts;
 use super::world::{Link, World};
-use super::{SimulationError, uses_of};
 use crate::applications::{Drivers, Machines, RouterTraffic, RouterTrial};
-use crate::port::{Losses, Place};
+use crate::port::{Machine, Place};
 use baton_inet::Router;
 use baton_wire::{Span, Time};
 use std::sync::Arc;
@@ -29,35 +30,29 @@ pub fn route(
     let end = start + duration;
     world.run(start);
     world.machines[usize::from(ROUTER)].restart_counts(start);
-    let before = Counts::of(&world, start);
+    let before = world.counts(start);
     world.run(end);
-    let after = Counts::of(&world, end);
-    let line_bytes: [u64; 2] =
-        std::array::from_fn(|nic| after.line_bytes[nic] - before.line_bytes[nic]);
-    let counts = after.router.since(before.router);
-    let mut losses = after.losses.since(&before.losses);
-    let offered = after.offered - before.offered;
-    let tried = after.tried - before.tried;
+    let after = world.counts(end);
+    let of_all = Counts::sum(&after) - Counts::sum(&before);
+    let of_router = after[usize::from(ROUTER)] - before[usize::from(ROUTER)];
+    let mut losses = of_all.lost_before_wire;
+    losses.add_all(&of_all.lost_after_wire);
     // Packets that a client had no time to send. The client's processor may lag slightly without that being a loss.
-    let late = offered.saturating_sub(tried);
+    let late = of_all.offered.saturating_sub(of_all.tried);
     if late > super::TOLERANCE {
         losses.add(Place::Sender, late);
     }
+    let to_clients = of_all.delivered - of_router.delivered;
     Ok(RouterTrial {
         rate,
         seconds: duration.as_secs_f64(),
-        offered,
-        forwarded: (after.delivered - before.delivered).saturating_sub(counts.own),
-        refused: counts.refused,
+        offered: of_all.offered,
+        forwarded: to_clients.saturating_sub(of_router.own),
+        refused: of_router.refused,
         losses,
-        too_many: counts.too_many,
-        interrupts: after.interrupts - before.interrupts,
-        uses: uses_of(
-            &world.machines[usize::from(ROUTER)],
-            world.rate,
-            (end, duration),
-            line_bytes,
-        ),
+        too_many: of_router.too_many,
+        interrupts: of_router.interrupts,
+        uses: world.machines[usize::from(ROUTER)].uses(Machine::UnderTest, end),
     })
 }
 
@@ -79,10 +74,7 @@ fn world(
         nics: vec![machines.nic; 2],
         adapter: None,
         host: machines.host,
-        drivers: match drivers {
-            Drivers::Interrupt => machine::Drivers::Interrupt,
-            Drivers::Polling => machine::Drivers::Poll,
-        },
+        drivers,
         applications: vec![Application::Router(Box::new(IpRouter::new(
             router,
             machines.host.driver.route,
@@ -103,7 +95,7 @@ fn world(
             nics: vec![machines.client_nic],
             adapter: None,
             host: machines.client_host,
-            drivers: machine::Drivers::Interrupt,
+            drivers: Drivers::Interrupt,
             applications: vec![Application::Datagrams(Datagrams::sending(sending))],
         });
     }
@@ -112,53 +104,6 @@ fn world(
         Link::Switch(vec![of(ROUTER, nic), of(nic + 1, 0)])
     };
     World::new(machines.link_rate(), all, vec![link(0), link(1)])
-}
-
-/// All counts at one moment.
-struct Counts {
-    router: RouterCounts,
-    offered: u64,
-    tried: u64,
-    delivered: u64,
-    losses: Losses,
-    interrupts: u64,
-    line_bytes: [u64; 2],
-}
-
-impl Counts {
-    fn of(world: &World, now: Time) -> Self {
-        let (mut offered, mut tried, mut delivered) = (0, 0, 0);
-        let mut router = RouterCounts::default();
-        let mut losses = Losses::default();
-        for (number, machine) in world.machines.iter().enumerate() {
-            for interface in &machine.interfaces {
-                losses.add_all(&interface.losses);
-                losses.add_all(&interface.lost_after_wire());
-            }
-            let switches = world.switches.iter();
-            let dropped = switches.map(|switch| switch.dropped(number)).sum();
-            losses.add(Place::Switch, dropped);
-            match &machine.cores[0].application {
-                Application::Router(one) => router = one.counts,
-                Application::Datagrams(client) => {
-                    offered += client.offered(now);
-                    tried += client.tried();
-                    delivered += machine.interfaces[0].nic.counts.delivered;
-                }
-                _ => {}
-            }
-        }
-        let of_router = &world.machines[usize::from(ROUTER)];
-        Self {
-            router,
-            offered,
-            tried,
-            delivered,
-            losses,
-            interrupts: of_router.interrupts(),
-            line_bytes: [0, 1].map(|nic| of_router.interfaces[nic].line_bytes()),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -246,7 +191,10 @@ mod tests {
         // More than the router can forward.
         let (world, got) = forward(&traffic, 700e3);
         assert!(got.iter().all(|frames| !frames.is_empty()));
-        let under_way = world.contents.packets.len();
+        let counts = Counts::sum(&world.counts(Time::ZERO + Span::from_ms(40)));
+        let lost = counts.lost_before_wire.total() + counts.lost_after_wire.total();
+        let ended = lost + counts.too_many + got.iter().map(Vec::len).sum::<usize>() as u64;
+        let under_way = counts.tried - ended;
         assert!(
             under_way < 6_000,
             "queues and rings hold no more: {under_way}"

@@ -43,32 +43,16 @@ impl Switch {
             .ports
             .iter_mut()
             .find(|(nic, _)| nic.machine == frame.to);
-        let Some((nic, wire)) = port else {
-            return cx.contents.forget(frame.body);
-        };
-        let idle = wire.next_arrival().is_none();
-        let dropped = wire.counters().dropped_queue_full;
-        wire.send(
-            cx.now + Span::from_ns(FORWARDING_NS),
-            frame.len.into(),
-            frame,
-        );
-        if wire.counters().dropped_queue_full > dropped {
-            cx.contents.forget(frame.body);
-        }
-        if let Some(arrival) = wire.next_arrival().filter(|_| idle) {
-            cx.at(arrival, Event::FromSwitch(*nic));
+        if let Some((nic, wire)) = port {
+            let leaves = cx.now + Span::from_ns(FORWARDING_NS);
+            cx.send(wire, leaves, frame, Event::FromSwitch(*nic));
         }
     }
 
     /// Takes the frame that arrives at a NIC.
     pub(super) fn deliver(&mut self, cx: &mut Context<'_>, to: NicId) -> Option<Frame> {
         let (_, wire) = self.ports.iter_mut().find(|(nic, _)| *nic == to)?;
-        let frame = wire.receive(cx.now);
-        if let Some(arrival) = wire.next_arrival() {
-            cx.at(arrival, Event::FromSwitch(to));
-        }
-        frame
+        cx.receive(wire, Event::FromSwitch(to))
     }
 
     /// Returns the number of frames for a machine that were dropped for lack of buffers.

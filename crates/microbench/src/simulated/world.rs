@@ -1,8 +1,10 @@
 //! Machines and their links, and the event loop.
 
 use super::SimulationError;
+use super::counts::Counts;
 use super::event::{Context, Event, NicId};
-use super::frame::{Contents, Frame};
+use super::frame::Frame;
+use super::interface::Interface;
 use super::machine::{Machine, Parts};
 use super::switch::Switch;
 use crate::frame::LinkRate;
@@ -20,7 +22,7 @@ pub(super) enum Link {
 
 /// The end of a NIC's wire.
 #[derive(Clone, Copy, Debug)]
-enum End {
+pub(super) enum End {
     Nic(NicId),
     /// A switch, by its number.
     Switch(usize),
@@ -30,13 +32,8 @@ enum End {
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) machines: Vec<Machine>,
-    pub(super) switches: Vec<Switch>,
-    /// Rate of all links.
-    pub(super) rate: LinkRate,
-    /// End of each NIC's wire, by machine and NIC.
-    ends: Vec<Vec<End>>,
+    switches: Vec<Switch>,
     events: EventQueue<Event>,
-    pub(super) contents: Contents,
 }
 
 impl World {
@@ -46,34 +43,27 @@ impl World {
         machines: Vec<Parts<'_>>,
         links: Vec<Link>,
     ) -> Result<Self, SimulationError> {
-        let nics = machines.iter().map(|parts| parts.nics.len());
-        let mut ends: Vec<Vec<End>> = nics.map(|nics| vec![End::Switch(0); nics]).collect();
-        let mut end = |of: NicId, is| ends[usize::from(of.machine)][usize::from(of.nic)] = is;
-        let mut switches = Vec::new();
+        let machines = (0..).zip(machines);
+        let machines = machines.map(|(id, parts)| Machine::new(id, parts, rate));
+        let mut world = Self {
+            machines: machines.collect::<Result<_, _>>()?,
+            switches: Vec::new(),
+            events: EventQueue::with_capacity(256),
+        };
         for link in links {
             match link {
                 Link::Cable([one, other]) => {
-                    end(one, End::Nic(other));
-                    end(other, End::Nic(one));
+                    world.interface(one).end = End::Nic(other);
+                    world.interface(other).end = End::Nic(one);
                 }
                 Link::Switch(nics) => {
                     for nic in &nics {
-                        end(*nic, End::Switch(switches.len()));
+                        world.interface(*nic).end = End::Switch(world.switches.len());
                     }
-                    switches.push(Switch::new(&nics, rate)?);
+                    world.switches.push(Switch::new(&nics, rate)?);
                 }
             }
         }
-        let built = (0..).zip(machines);
-        let built = built.map(|(id, parts)| Machine::new(id, parts, rate));
-        let mut world = Self {
-            machines: built.collect::<Result<_, _>>()?,
-            switches,
-            rate,
-            ends,
-            events: EventQueue::with_capacity(256),
-            contents: Contents::default(),
-        };
         for id in 0..world.machines.len() {
             for core in 0..world.machines[id].cores.len() as u8 {
                 world.events.push(Time::ZERO, Event::Due(id as u8, core));
@@ -91,39 +81,38 @@ impl World {
         }
     }
 
+    /// Returns the counts of each machine by `now`.
+    pub(super) fn counts(&self, now: Time) -> Vec<Counts> {
+        let machines = self.machines.iter().enumerate();
+        let of = |(number, machine)| Counts::of(machine, number, &self.switches, now);
+        machines.map(of).collect()
+    }
+
+    fn interface(&mut self, NicId { machine, nic }: NicId) -> &mut Interface {
+        &mut self.machines[usize::from(machine)].interfaces[usize::from(nic)]
+    }
+
     fn step(&mut self, now: Time, event: Event) {
         let Self {
             machines,
             switches,
-            ends,
             events,
-            contents,
-            ..
         } = self;
-        let mut cx = Context {
-            now,
-            events,
-            contents,
-        };
+        let mut cx = Context { now, events };
         let receive = |machines: &mut [Machine], cx: &mut Context<'_>, to: NicId, frame: Frame| {
             machines[usize::from(to.machine)].receive(cx, to.nic, frame);
         };
         match event {
-            Event::Arrival(from) => {
-                let (machine, nic) = (usize::from(from.machine), usize::from(from.nic));
-                let wire = &mut machines[machine].interfaces[nic].wire;
-                let frame = wire.receive(now);
-                if let Some(next) = wire.next_arrival() {
-                    cx.at(next, event);
-                }
-                match (frame, ends[machine][nic]) {
+            Event::Arrival(NicId { machine, nic }) => {
+                let of = &mut machines[usize::from(machine)].interfaces[usize::from(nic)];
+                match (cx.receive(&mut of.wire, event), of.end) {
                     (Some(frame), End::Switch(number)) => switches[number].receive(&mut cx, frame),
                     (Some(frame), End::Nic(to)) => receive(machines, &mut cx, to, frame),
                     (None, _) => {}
                 }
             }
             Event::FromSwitch(to) => {
-                let end = ends[usize::from(to.machine)][usize::from(to.nic)];
+                let end = machines[usize::from(to.machine)].interfaces[usize::from(to.nic)].end;
                 if let End::Switch(number) = end
                     && let Some(frame) = switches[number].deliver(&mut cx, to)
                 {

@@ -31,4 +31,4 @@ pub use dram::{Dram, DramConfig, DramCounters};
 pub use memory::{AccessCost, DmaPolicy, MemoryConfig, MemoryCounters, MemoryHierarchy};
 pub use processor::{NicProcessor, NicProcessorConfig, Occupancy, Processor, ProcessorConfig};
 pub use tlb::TlbConfig;
-pub use wire::{BurstConfig, Wire, WireConfig, WireCounters};
+pub use wire::{BurstConfig, CHECK_SEQUENCE, Wire, WireConfig, WireCounters};

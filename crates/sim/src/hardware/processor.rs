@@ -82,7 +82,8 @@ pub struct Processor {
     /// Rate in units of a cycle divided by `instructions_per_cycle`, so that instructions and stalls add up exactly.
     pace: Pace,
     cycles: Pace,
-    occupancy: Occupancy,
+    /// Its busy time.
+    pub occupancy: Occupancy,
 }
 
 impl Processor {
@@ -114,33 +115,14 @@ impl Processor {
     pub fn cycle_at(&self, now: Time) -> u64 {
         self.cycles.units_in(now.as_ps())
     }
-
-    /// Returns when all work given so far is done.
-    pub fn free_at(&self) -> Time {
-        self.occupancy.free_at
-    }
-
-    /// Starts measuring at `now` and resets the measurement.
-    pub fn start_measurement(&mut self, now: Time) {
-        self.occupancy.start_measurement(now);
-    }
-
-    /// Returns the busy time since the measurement began, at `now`.
-    pub fn busy(&self, now: Time) -> Span {
-        self.occupancy.busy(now)
-    }
-
-    /// Returns the idle time since the measurement began, at `now`.
-    pub fn idle(&self, now: Time) -> Span {
-        self.occupancy.idle(now)
-    }
 }
 
 /// The NIC's processor. It executes one instruction per cycle from its own memory, without stalls.
 #[derive(Clone, Debug)]
 pub struct NicProcessor {
     pace: Pace,
-    occupancy: Occupancy,
+    /// Its busy time.
+    pub occupancy: Occupancy,
 }
 
 impl NicProcessor {
@@ -160,26 +142,6 @@ impl NicProcessor {
     pub fn run(&mut self, now: Time, instructions: u64) -> Time {
         let span = self.pace.span(instructions);
         self.occupancy.occupy(now, span)
-    }
-
-    /// Returns when all work given so far is done.
-    pub fn free_at(&self) -> Time {
-        self.occupancy.free_at
-    }
-
-    /// Starts measuring at `now` and resets the measurement.
-    pub fn start_measurement(&mut self, now: Time) {
-        self.occupancy.start_measurement(now);
-    }
-
-    /// Returns the busy time since the measurement began, at `now`.
-    pub fn busy(&self, now: Time) -> Span {
-        self.occupancy.busy(now)
-    }
-
-    /// Returns the idle time since the measurement began, at `now`.
-    pub fn idle(&self, now: Time) -> Span {
-        self.occupancy.idle(now)
     }
 }
 
@@ -205,6 +167,11 @@ impl Occupancy {
         self.free_at
     }
 
+    /// Returns when the measurement began.
+    pub fn measured_from(&self) -> Time {
+        self.measured_from
+    }
+
     /// Starts measuring at `now` and resets the measurement.
     pub fn start_measurement(&mut self, now: Time) {
         self.measured_from = now;
@@ -220,5 +187,11 @@ impl Occupancy {
     /// Returns the idle time since the measurement began, at `now`.
     pub fn idle(&self, now: Time) -> Span {
         (now - self.measured_from) - self.busy(now)
+    }
+
+    /// Returns the share of the time since the measurement began in which the unit was busy, 0 to 1.
+    pub fn utilisation(&self, now: Time) -> f64 {
+        let (busy, idle) = (self.busy(now), self.idle(now));
+        busy.as_ps() as f64 / (busy + idle).as_ps().max(1) as f64
     }
 }

@@ -10,6 +10,9 @@ use super::config_error::{ConfigError, check_range};
 use super::pace::Pace;
 use crate::EventQueue;
 
+/// Bytes of a frame's check sequence, which exists on the wire only.
+pub const CHECK_SEQUENCE: u16 = 4;
+
 /// Speed and faults of one direction of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -2,34 +2,37 @@
 
 use super::meter::HostMeter;
 use super::names::snake_case;
-use crate::config::{Experiment, Invalid};
-use crate::hardware::Processor;
+use crate::config::{Experiment, HostConfig};
+use crate::hardware::{ConfigError, Processor};
 use crate::results::{Cycles, HostResults, PerPacket};
 use baton_host::FileId;
-use baton_kernel::{LAYERS, footprint};
+use baton_kernel::{Access, LAYERS, footprint};
 use baton_wire::{Span, Time};
 use baton_workload::{Content, Workload};
 
-/// The server's processor.
-pub(super) struct HostProcessor {
+/// A host's processor, which does one piece of work at a time.
+#[derive(Debug)]
+pub struct HostProcessor {
     meter: HostMeter,
     processor: Processor,
     interrupts: u64,
 }
 
 impl HostProcessor {
-    /// Creates an idle processor.
-    pub(super) fn new(experiment: &Experiment) -> Result<Self, Invalid> {
-        let host = &experiment.host;
+    /// Creates an idle processor. Without `cost_models`, all work takes no time.
+    ///
+    /// # Errors
+    /// Returns the first invalid field and the expected value.
+    pub fn new(host: &HostConfig, cost_models: bool) -> Result<Self, ConfigError> {
         Ok(Self {
-            meter: HostMeter::new(host, experiment.run.cost_models)?,
-            processor: Processor::new(&host.processor()).map_err(|e| e.within("host"))?,
+            meter: HostMeter::new(host, cost_models)?,
+            processor: Processor::new(&host.processor())?,
             interrupts: 0,
         })
     }
 
     /// Begins a piece of work, because of interrupts or a timer. Returns the meter to which its cost is reported.
-    pub(super) fn begin_piece(&mut self, now: Time, interrupts: usize) -> &mut HostMeter {
+    pub fn begin_piece(&mut self, now: Time, interrupts: usize) -> &mut HostMeter {
         self.meter.begin(self.processor.cycle_at(now));
         for _ in 0..interrupts {
             self.interrupts += 1;
@@ -39,8 +42,22 @@ impl HostProcessor {
     }
 
     /// Ends the piece of work and returns the time at which it is done.
-    pub(super) fn end_piece(&mut self, now: Time) -> Time {
+    pub fn end_piece(&mut self, now: Time) -> Time {
         self.processor.run(now, 0, self.meter.spent())
+    }
+
+    /// Charges for the time since `since`, or since counting began, during which the processor waited.
+    pub fn wait(&mut self, since: Time, now: Time) {
+        let since = since.max(self.processor.occupancy.measured_from());
+        let cycles = self.processor.cycle_at(now) - self.processor.cycle_at(since);
+        self.processor.run(since, 0, cycles);
+    }
+
+    /// Models that a device accesses this memory now.
+    #[inline]
+    pub fn dma(&mut self, now: Time, address: u64, len: u32, access: Access) {
+        let cycle = self.processor.cycle_at(now);
+        self.meter.dma_at(cycle, address, len, access);
     }
 
     /// Returns cycles by layer since counting began.
@@ -54,20 +71,25 @@ impl HostProcessor {
     }
 
     /// Resets all counters.
-    pub(super) fn restart_counts(&mut self, now: Time) {
+    pub fn restart_counts(&mut self, now: Time) {
         self.meter.restart_counts();
-        self.processor.start_measurement(now);
+        self.processor.occupancy.start_measurement(now);
         self.interrupts = 0;
     }
 
     /// Returns the busy time since counting began.
     pub(super) fn busy(&self, now: Time) -> Span {
-        self.processor.busy(now)
+        self.processor.occupancy.busy(now)
+    }
+
+    /// Returns the share of the time since counting began in which the processor worked or waited, 0 to 1.
+    pub fn utilisation(&self, now: Time) -> f64 {
+        self.processor.occupancy.utilisation(now)
     }
 
     pub(super) fn results(&self, now: Time, host_packets: u64, nic_packets: u64) -> HostResults {
-        let busy = self.processor.busy(now).as_ps() as f64;
-        let idle = self.processor.idle(now).as_ps() as f64;
+        let busy = self.processor.occupancy.busy(now).as_ps() as f64;
+        let idle = self.processor.occupancy.idle(now).as_ps() as f64;
         let layers = self.meter.layers;
         let total: u64 = layers.iter().map(Cycles::total).sum();
         let stack: u64 = LAYERS

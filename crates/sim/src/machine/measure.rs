@@ -10,7 +10,7 @@ use super::response_time::SATURATED;
 use super::tick::Tick;
 use crate::results::{
     ClientResults, Ended, HandoffResults, InterconnectResults, Limit, NicResults, NotSteady,
-    PortResults, Results, Sample,
+    PortResults, Results, Sample, VERSION,
 };
 use baton_host::NotOffloaded;
 use baton_wire::{Span, Time};
@@ -172,7 +172,7 @@ impl Machine {
         self.server.add_to_host(&mut host);
         let (clients, content_kept_off_bus_percent) = self.client_results(measured);
         let mut results = Results {
-            version: 1,
+            version: VERSION,
             experiment: self.experiment.clone(),
             commit: commit.to_owned(),
             workload: BTreeMap::new(),

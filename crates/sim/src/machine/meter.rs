@@ -1,7 +1,7 @@
 //! The meters that charge host cycles and NIC instructions.
 
-use crate::config::{HostConfig, Invalid, NicConfig};
-use crate::hardware::MemoryHierarchy;
+use crate::config::{HostConfig, NicConfig};
+use crate::hardware::{ConfigError, MemoryHierarchy};
 use crate::results::Cycles;
 use baton_kernel::{Access, LAYERS, Layer, OPS, Op, Owner, POOLS, Pool};
 use baton_nic::{TASKS, Task};
@@ -21,7 +21,7 @@ pub(super) struct Tally {
 
 /// Charges host operations and memory accesses, by layer, by cause and by the kind of connection that they are for.
 #[derive(Debug)]
-pub(super) struct HostMeter {
+pub struct HostMeter {
     enabled: bool,
     /// Whole cycles that the instructions of each operation take.
     cycles: [u32; OPS.len()],
@@ -40,7 +40,7 @@ pub(super) struct HostMeter {
 }
 
 impl HostMeter {
-    pub(super) fn new(config: &HostConfig, enabled: bool) -> Result<Self, Invalid> {
+    pub(super) fn new(config: &HostConfig, enabled: bool) -> Result<Self, ConfigError> {
         let instructions_per_cycle = config.instructions_per_cycle;
         let mut cycles = [0; OPS.len()];
         for op in OPS {
@@ -61,7 +61,7 @@ impl HostMeter {
             enabled,
             cycles,
             instructions_per_cycle,
-            memory: MemoryHierarchy::new(&config.memory()).map_err(|e| e.within("host"))?,
+            memory: MemoryHierarchy::new(&config.memory())?,
             started: 0,
             executed: 0,
             stalled: 0,
@@ -94,9 +94,29 @@ impl HostMeter {
         self.tallies = Default::default();
     }
 
+    /// Charges instructions to this layer.
+    pub fn execute(&mut self, layer: Layer, instructions: u32) {
+        if self.enabled {
+            let cycles = instructions.div_ceil(self.instructions_per_cycle);
+            self.charge(layer, cycles.into());
+        }
+    }
+
+    #[inline(always)]
+    fn charge(&mut self, layer: Layer, cycles: u64) {
+        self.layers[layer as usize].execute += cycles;
+        self.executed += cycles;
+        if layer.is_network_stack() {
+            let tally = &mut self.tallies[self.owner as usize];
+            tally.cycles += cycles;
+            tally.executed += cycles;
+        }
+    }
+
     /// Charges an access of the processor to memory to this layer.
     #[inline(never)]
-    fn touch_memory(&mut self, layer: Layer, address: u64, len: u32, is_write: bool) {
+    pub fn touch_memory(&mut self, layer: Layer, address: u64, len: u32, is_write: bool) {
+        debug_assert!(self.enabled);
         let lines = self.memory.lines_of(address, len);
         // Two of three accesses are to memory that was accessed just before.
         if !self.memory.access_again(&lines, is_write) {
@@ -124,6 +144,14 @@ impl HostMeter {
         }
     }
 
+    #[inline]
+    pub(super) fn dma_at(&mut self, cycle: u64, address: u64, len: u32, access: Access) {
+        match access {
+            Access::Write => self.memory.dma_write(cycle, address, len),
+            Access::Read => self.memory.dma_read(cycle, address, len),
+        }
+    }
+
     /// Returns the address in the modelled memory. The pool is a constant at each call, so that most of this is computed at compile time.
     #[inline(always)]
     fn address(pool: Pool, slot: u32, offset: u32) -> u64 {
@@ -145,14 +173,7 @@ impl baton_kernel::Meter for HostMeter {
             return;
         }
         let cycles = u64::from(self.cycles[op as usize]) * u64::from(count);
-        let layer = op.layer();
-        self.layers[layer as usize].execute += cycles;
-        self.executed += cycles;
-        if layer.is_network_stack() {
-            let tally = &mut self.tallies[self.owner as usize];
-            tally.cycles += cycles;
-            tally.executed += cycles;
-        }
+        self.charge(op.layer(), cycles);
     }
 
     #[inline(always)]
@@ -178,17 +199,13 @@ impl baton_kernel::Meter for HostMeter {
             return;
         }
         let address = Self::address(pool, slot, offset);
-        let cycle = self.cycle();
-        match access {
-            Access::Write => self.memory.dma_write(cycle, address, len),
-            Access::Read => self.memory.dma_read(cycle, address, len),
-        }
+        self.dma_at(self.cycle(), address, len, access);
     }
 }
 
 /// Charges firmware tasks.
 #[derive(Debug)]
-pub(super) struct NicMeter {
+pub struct NicMeter {
     enabled: bool,
     instructions: [u32; TASKS.len()],
     /// Chains of the lookup table, and instructions per connection compared.
@@ -202,7 +219,8 @@ pub(super) struct NicMeter {
 }
 
 impl NicMeter {
-    pub(super) fn new(config: &NicConfig, enabled: bool) -> Self {
+    /// Creates the meter of a NIC. Unless it is `enabled`, all work takes no time.
+    pub fn new(config: &NicConfig, enabled: bool) -> Self {
         let instructions = TASKS.map(|task| config.instructions_of(task));
         Self {
             enabled,
@@ -219,7 +237,7 @@ impl NicMeter {
     }
 
     /// Returns the instructions since the last call.
-    pub(super) fn take_spent(&mut self) -> u64 {
+    pub fn take_spent(&mut self) -> u64 {
         std::mem::take(&mut self.spent)
     }
 

@@ -12,7 +12,6 @@ mod changes;
 mod clients;
 mod delay;
 mod goal;
-mod hardware;
 mod host_processor;
 mod long_run;
 mod marks;
@@ -28,6 +27,7 @@ mod server;
 mod server_events;
 mod storage;
 mod subnets;
+mod system_calls;
 mod tick;
 mod timeline;
 mod timetable;
@@ -36,6 +36,9 @@ mod wires;
 
 pub use builder::MachineBuilder;
 pub use capture::{Capture, Link};
+pub use host_processor::HostProcessor;
+pub use meter::{HostMeter, NicMeter};
+pub use system_calls::{KernelSockets, SystemCalls};
 pub(crate) use tick::MOST_NICS;
 pub use timeline::Timeline;
 pub use violation::Violation;
@@ -50,7 +53,6 @@ use builder::Policies;
 use capture::Taps;
 use clients::Clients;
 use goal::Goal;
-use host_processor::HostProcessor;
 use marks::{Mark, Marks};
 use measure::Started;
 use port::Port;
@@ -154,18 +156,15 @@ impl Machine {
         policies: Policies,
     ) -> Result<Self, RunError> {
         let of_nics = experiment.of_nics()?;
-        let whole = Experiment {
-            interconnect: of_nics[0].interconnect.clone(),
-            ..experiment.clone()
-        };
-        let server = Server::new(&whole, &of_nics, policies, &*load[0])?;
+        let server = Server::new(experiment, &of_nics, policies, &*load[0])?;
         let ports = (0..).zip(&of_nics);
         let ports = ports.map(|(number, of_nic)| Port::new(of_nic, number));
         let ports = ports.collect::<Result<_, _>>()?;
         let mut machine = Self {
             now: Time::ZERO,
             timetable: Timetable::new(),
-            host: HostProcessor::new(experiment)?,
+            host: HostProcessor::new(&experiment.host, experiment.run.cost_models)
+                .map_err(|e| Invalid::from(e.within("host")))?,
             ports,
             storage: Storage::new(experiment).map_err(|e| Invalid::from(e.within("disk")))?,
             clients: Clients::new(experiment, load),

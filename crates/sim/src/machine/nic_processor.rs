@@ -43,7 +43,7 @@ impl NicProcessor {
 
     /// Returns the busy time since the measurement began.
     pub(super) fn busy(&self, now: Time) -> Span {
-        self.processor.busy(now)
+        self.processor.occupancy.busy(now)
     }
 
     /// Counts a packet of the host that was put on the wire, after `delay` on the NIC.
@@ -66,7 +66,7 @@ impl NicProcessor {
     /// Resets all counters.
     pub(super) fn restart_counts(&mut self, now: Time) {
         self.meter.restart_counts();
-        self.processor.start_measurement(now);
+        self.processor.occupancy.start_measurement(now);
         self.send_delay.clear();
         self.receive_delay.clear();
         self.host_packets = 0;
@@ -77,8 +77,8 @@ impl NicProcessor {
     /// known here.
     pub(super) fn results(nics: &[&Self], now: Time, connections_mean: f64) -> NicResults {
         let sum = |value: &dyn Fn(&Self) -> u64| nics.iter().map(|nic| value(nic)).sum::<u64>();
-        let busy = sum(&|nic| nic.processor.busy(now).as_ps()) as f64;
-        let idle = sum(&|nic| nic.processor.idle(now).as_ps()) as f64;
+        let busy = sum(&|nic| nic.processor.occupancy.busy(now).as_ps()) as f64;
+        let idle = sum(&|nic| nic.processor.occupancy.idle(now).as_ps()) as f64;
         let task = |&task: &Task| {
             let count = |nic: &Self| nic.meter.counts[task as usize];
             let results = TaskResults {

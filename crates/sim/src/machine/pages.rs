@@ -53,8 +53,7 @@ impl Pages {
         now: Time,
         sockets: &mut impl MeteredSockets<Symbolic>,
     ) {
-        while self.pieces.peek_time().is_some_and(|due| due <= now) {
-            let (_, socket) = self.pieces.pop().expect("a piece is due");
+        while let Some(socket) = self.pieces.pop_due(now) {
             sockets.work(Op::AppLoop, 1);
             self.write(now, sockets, socket);
         }

@@ -10,13 +10,7 @@ impl Machine {
         let port = &mut self.ports[usize::from(nic)];
         while let Some(segment) = port.to_nic.receive(self.now) {
             self.taps.frame(self.now, Way::In, &segment);
-            match &mut port.hardware {
-                None => (self.server).receive(self.now, nic, &segment, &mut self.taps)?,
-                Some(hardware) => {
-                    hardware.receive(self.now, segment, &mut port.to_clients, &mut self.taps);
-                    self.server.expect_hardware(hardware.due());
-                }
-            }
+            (self.server).receive(self.now, (nic, &mut *port), segment, &mut self.taps)?;
         }
         let arrival = port.to_nic.next_arrival();
         self.arm(Tick::Nic(NicTick::AtNic, nic), arrival);

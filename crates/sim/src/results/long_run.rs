@@ -1,6 +1,7 @@
 //! Estimates of a run for the long run.
 
 use baton_stats::Estimate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Estimates for the long run, that is, the values that the run would measure if it continued. They use the measurements after the warm-up
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// this effect: they are for responses of the mean size [`LongRun::mean_response_bytes`] on connections of the log's mean length, which are
 /// control variates ([`baton_stats::per_request`]). So throughput divided by request rate is that size, and the cost of a byte is known
 /// well before the largest responses have been served as often as in the log.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LongRun {
     /// Complete responses per second of simulated time.
     pub request_rate: Option<Estimate>,
@@ -27,6 +28,9 @@ pub struct LongRun {
     /// (Little's law), and if more was offered than could be served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_ms: Option<ResponseTime>,
+    /// Request rate of the same run from an overloaded start, in which all clients connect at once, if that was tried too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overloaded_start: Option<Estimate>,
     /// Mean size of the responses to which the estimates apply: of all requests in a log, or, for a workload without end, of the served
     /// responses.
     pub mean_response_bytes: f64,
@@ -48,7 +52,7 @@ pub struct LongRun {
 /// sections of the run, as many as had independent means, with at least ten responses beyond the percentile in each
 /// ([`baton_stats::sectioned`]). A percentile with fewer than ten responses beyond it in the whole run is omitted; a percentile with fewer
 /// than ten in an eighth of the run has no interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct ResponseTime {
     pub mean: Estimate,
@@ -60,7 +64,7 @@ pub struct ResponseTime {
 
 baton_named::named! {
     /// Reason why a run was not steady.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum NotSteady {
         /// There were too few responses for a conclusion.
@@ -84,6 +88,8 @@ baton_named::named! {
         /// The mean size of the served responses differs from the log's by more than a tenth. Estimates are corrected for this difference;
         /// measured values (responses, delays, cycles) are not.
         OtherSizes => "the mean size of the responses served differs from the log's by more than 10 %",
+        /// From an overloaded start, in which all clients connect at once, the run has another request rate.
+        StartsDiffer => "from a start in which all clients connect at once, the request rate is another",
         /// Even large batches are correlated, so intervals are too narrow.
         BatchesDepend => "neighbouring parts of the run are correlated, so that intervals are too narrow",
     }

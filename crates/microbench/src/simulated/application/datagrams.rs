@@ -1,8 +1,9 @@
 //! Senders of datagrams, or of the packets of a trace, at a rate.
 
-use super::super::frame::{Body, CHECK_SEQUENCE, Frame, Packets};
-use super::{Application, Outgoing};
+use super::super::frame::{Body, Frame};
+use super::{Application, Counts};
 use crate::port::Latency;
+use baton_sim::hardware::CHECK_SEQUENCE;
 use baton_sim::hardware::nic::rss;
 use baton_wire::{Endpoint, Span, Time};
 use std::sync::Arc;
@@ -90,16 +91,12 @@ impl Datagrams {
         Time::from_ps(((burst + sending.phase) * sending.between_bursts_ps()) as u64)
     }
 
-    pub(super) fn wants_to_send(&self, now: Time) -> bool {
-        self.next_due() <= now
-    }
-
     pub(super) fn next_due(&self) -> Time {
         let due = |sending: &Sending| Self::due(sending, self.tried);
         self.sending.as_ref().map_or(Time::NEVER, due)
     }
 
-    pub(super) fn poll_send(&mut self, now: Time, packets: &mut Packets) -> Option<Outgoing> {
+    pub(super) fn poll_send(&mut self, now: Time) -> Option<Frame> {
         let sending = self.sending.as_ref();
         let sending = sending.filter(|sending| Self::due(sending, self.tried) <= now)?;
         let (len, body) = match &sending.what {
@@ -107,18 +104,12 @@ impl Datagrams {
             What::Frames(frames) => {
                 let frame = &frames[(self.tried % frames.len() as u64) as usize];
                 let len = frame.len() as u16 + CHECK_SEQUENCE;
-                (len, Body::Packet(packets.insert(frame)))
+                (len, Body::Packet(frame.clone()))
             }
         };
         let hash = sending.hashes[(self.tried % sending.hashes.len() as u64) as usize];
         self.tried += 1;
-        Some(Outgoing {
-            hash,
-            len,
-            to: sending.to,
-            body,
-            lies_at: None,
-        })
+        Some(Frame::new(len, sending.to, hash, body))
     }
 
     pub(super) fn deliver(&mut self, now: Time, frame: &Frame) {
@@ -130,25 +121,28 @@ impl Datagrams {
         latency.most = latency.most.max(span);
     }
 
-    /// Records a received frame.
-    #[cfg(test)]
-    pub(super) fn take(&mut self, bytes: &[u8]) {
-        self.taken.push(bytes.to_vec());
+    /// Takes a received frame.
+    pub(super) fn receive(&mut self, frame: Frame) {
+        #[cfg(test)]
+        if let Body::Packet(bytes) = frame.body {
+            self.taken.push(bytes);
+        }
+        #[cfg(not(test))]
+        drop(frame);
     }
 
-    /// Returns the number of frames due by `now`.
-    pub(in crate::simulated) fn offered(&self, now: Time) -> u64 {
+    /// Returns the number of frames due by `now`, and of those given to the driver.
+    pub(super) fn counts(&self, now: Time) -> Counts {
         let of = |sending: &Sending| {
             let bursts = now.as_ps() as f64 / sending.between_bursts_ps() - sending.phase;
             let due = bursts.ceil() as u64 * u64::from(sending.burst);
             due.min(sending.most)
         };
-        self.sending.as_ref().map_or(0, of)
-    }
-
-    /// Returns the number of frames given to the driver, including those that it refused.
-    pub(in crate::simulated) fn tried(&self) -> u64 {
-        self.tried
+        Counts {
+            offered: self.sending.as_ref().map_or(0, of),
+            tried: self.tried,
+            ..Counts::default()
+        }
     }
 
     pub(in crate::simulated) fn restart_latency(&mut self) {

@@ -1,8 +1,8 @@
 //! The applications of the machines in a test.
 
-use super::{
-    Acceptor, Application, Datagrams, Initiator, Sending, Share, Sink, Source, What, hashes,
-};
+use super::connections::{Acceptor, Initiator};
+use super::tcp::{Sink, Source, Tcp};
+use super::{Application, Datagrams, Sending, Share, What, hashes};
 use crate::frame::LinkRate;
 use crate::port::{Load, Request};
 use crate::test::Test;
@@ -50,25 +50,23 @@ fn of_core(
         Load::Rate(_) | Load::Burst(_) => 1,
     };
     let is_under_test = machine == UNDER_TEST;
-    let between = if is_under_test {
-        [UNDER_TEST, PARTNER]
-    } else {
-        [PARTNER, UNDER_TEST]
-    };
+    let partner = if is_under_test { PARTNER } else { UNDER_TEST };
+    let mut tcp = Tcp::new(machine, share);
     match test {
+        Test::TcpSend | Test::TcpReceive if is_under_test == (test == Test::TcpSend) => {
+            let source = Source::new(&mut tcp, partner, connections);
+            Application::on(tcp, source)
+        }
+        Test::Accept | Test::Initiate if is_under_test == (test == Test::Initiate) => {
+            Application::on(tcp, Initiator::new(partner, share, rate))
+        }
         Test::TcpSend | Test::TcpReceive => {
-            if is_under_test == (test == Test::TcpSend) {
-                Application::Source(Box::new(Source::new(between, share, connections)))
-            } else {
-                Application::Sink(Box::new(Sink::new(machine)))
-            }
+            tcp.listen();
+            Application::on(tcp, Sink::default())
         }
         Test::Accept | Test::Initiate => {
-            if is_under_test == (test == Test::Initiate) {
-                Application::Initiator(Box::new(Initiator::new(between, share, rate)))
-            } else {
-                Application::Acceptor(Box::new(Acceptor::new(machine)))
-            }
+            tcp.listen();
+            Application::on(tcp, Acceptor)
         }
         _ => {
             let to = match machine {

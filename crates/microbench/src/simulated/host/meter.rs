@@ -1,55 +1,37 @@
-//! Costs of a piece of work: instructions and memory accesses.
+//! Costs of frames in the buffers of drivers.
 
-use super::address;
-use baton_kernel::{Access, Layer, OPS, Op, Owner, POOLS, Pool};
-use baton_sim::config::HostConfig;
-use baton_sim::hardware::MemoryHierarchy;
+use super::{BUFFER_HEADER_STRIDE, BUFFER_STRIDE, Traffic, address};
+use baton_kernel::{Access, Layer, Op, Owner, Pool};
+use baton_sim::HostMeter;
 
 /// Bytes of a frame's headers, as far as drivers and tests read them.
 const FRAME_HEADERS: u32 = 54;
 
-/// Value of a scale, in per cent, that changes nothing.
-const WHOLE: u64 = 100;
-
-/// Instructions of each operation of kernel and application.
-pub(super) type OfOperations = [u32; OPS.len()];
-
-/// Returns the instructions of operations on this host.
-pub(super) fn of_operations(host: &HostConfig) -> OfOperations {
-    let (scale, instructions) = (&host.scale, &host.instructions);
-    OPS.map(|op| {
-        let scale = match op.layer() {
-            layer if layer.is_network_stack() => scale.network_stack,
-            _ => scale.application,
-        };
-        (u64::from(instructions.of(op)) * u64::from(scale) / WHOLE) as u32
-    })
-}
-
-/// Cost of a piece of work so far: instructions, and stalls for modelled memory, which is accessed one range after the other.
-pub(in crate::simulated) struct Meter<'a> {
-    pub(super) memory: &'a mut MemoryHierarchy,
-    pub(super) of_operations: &'a OfOperations,
-    pub(super) cycle: u64,
-    pub(super) executed: u64,
-    pub(super) stall: u64,
-}
+/// Charges a piece of work of drivers, kernel and application. The kernel's buffers are those of the drivers.
+pub(in crate::simulated) struct Meter<'a>(pub(super) &'a mut HostMeter);
 
 impl Meter<'_> {
     /// Charges for this many instructions.
     pub(in crate::simulated) fn execute(&mut self, instructions: u32) {
-        self.executed += u64::from(instructions);
+        self.0.execute(Layer::Driver, instructions);
     }
 
     /// Charges for an access to memory.
     pub(in crate::simulated) fn range(&mut self, address: u64, len: u32, write: bool) {
-        let now = self.cycle + self.executed + self.stall;
-        let cost = self.memory.access(now, address, len, write);
-        self.stall += cost.stall_cycles();
+        self.0.touch_memory(Layer::Driver, address, len, write);
     }
 
     pub(super) fn descriptor(&mut self, ring: u64, slot: u32, len: u32, write: bool) {
         self.range(ring + u64::from(slot) * u64::from(len), len, write);
+    }
+
+    /// Charges for the checksum of a frame in this buffer if the frame has one, and returns its instructions.
+    pub(super) fn checksum(&mut self, of: Traffic, buffer: u64, len: u32, of_64: u32) -> u32 {
+        if of == Traffic::Datagram {
+            return 0;
+        }
+        self.range(buffer, len, false);
+        of_64 * len.div_ceil(64)
     }
 
     pub(super) fn header(&mut self, buffer: u64, write: bool) {
@@ -57,17 +39,17 @@ impl Meter<'_> {
     }
 }
 
-/// Charges for a server's kernel and application, whose frame buffers are those of the drivers.
 impl baton_kernel::Meter for Meter<'_> {
     fn owner(&mut self, _owner: Owner) {}
 
     fn run(&mut self, op: Op, count: u32) {
-        self.executed += u64::from(self.of_operations[op as usize]) * u64::from(count);
+        self.0.run(op, count);
     }
 
+    #[inline]
     fn touch(
         &mut self,
-        _layer: Layer,
+        layer: Layer,
         pool: Pool,
         slot: u32,
         offset: u32,
@@ -75,12 +57,12 @@ impl baton_kernel::Meter for Meter<'_> {
         access: Access,
     ) {
         let (base, stride) = match pool {
-            Pool::Cluster => (address::RECEIVE_BUFFERS, super::BUFFER_STRIDE),
-            Pool::Mbuf => (address::BUFFER_HEADERS, super::BUFFER_HEADER_STRIDE),
-            _ => (address::of_pool(pool), POOLS[pool as usize].1.into()),
+            Pool::Cluster => (address::RECEIVE_BUFFERS, BUFFER_STRIDE),
+            Pool::Mbuf => (address::BUFFER_HEADERS, BUFFER_HEADER_STRIDE),
+            _ => return self.0.touch(layer, pool, slot, offset, len, access),
         };
         let address = base + u64::from(slot) * stride + u64::from(offset);
-        self.range(address, len, access == Access::Write);
+        (self.0).touch_memory(layer, address, len, access == Access::Write);
     }
 
     /// The DMA of the drivers is charged where it is modelled.

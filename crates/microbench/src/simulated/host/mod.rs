@@ -2,18 +2,18 @@
 
 mod meter;
 
-use baton_kernel::footprint;
+use super::frame::Frame;
+use baton_kernel::{Access, footprint};
+use baton_sim::HostProcessor;
 use baton_sim::config::{HostConfig, NicHardware};
-use baton_sim::hardware::{ConfigError, MemoryHierarchy, Processor};
+use baton_sim::hardware::ConfigError;
+use baton_sim::hardware::nic::Frame as _;
 use baton_wire::Time;
 pub(super) use meter::Meter;
-use meter::{OfOperations, of_operations};
 use std::num::NonZeroU64;
 
-/// Addresses in the modelled host's memory. The area for each ring and each pool of buffers fits the largest ring.
+/// Addresses in the modelled host's memory, below the kernel's pools. The area for each ring and each pool of buffers fits the largest ring.
 mod address {
-    use baton_kernel::Pool;
-
     pub(super) const SEND_RING: u64 = 0x0100_0000;
     pub(super) const RECEIVE_RING: u64 = 0x0200_0000;
     pub(super) const SEND_BUFFERS: u64 = 0x1000_0000;
@@ -25,13 +25,6 @@ mod address {
 
     pub(super) fn of_nic(nic: u8) -> u64 {
         u64::from(nic) * NIC
-    }
-
-    /// The pools of kernel and applications lie behind the memory of all NICs. The odd multiple of a line keeps pools from starting in the
-    /// same cache set.
-    pub(super) fn of_pool(pool: Pool) -> u64 {
-        let pool = pool as u64;
-        ((pool + 1) << 36) + pool * 64 * 137
     }
 }
 
@@ -58,30 +51,35 @@ pub(super) enum Traffic {
     Socket(Option<u32>),
 }
 
-/// A slot of a driver's ring, and the length of its frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) nic: u8,
-    pub(super) slot: u32,
-    pub(super) bytes: u32,
+impl Traffic {
+    /// Returns the instructions beyond the driver, if `of_segment` are those of a test's TCP.
+    fn instructions(self, of_segment: u32) -> u32 {
+        match self {
+            Self::Segment => of_segment,
+            Self::Datagram | Self::Socket(_) => 0,
+        }
+    }
 }
 
-/// Work of the processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    /// Gives a frame to the driver, which puts it into this slot of its ring. The frame lies in the slot's buffer, or where it was
-    /// received.
-    Send(Place, Traffic, Option<NonZeroU64>),
-    /// Gives a frame to the driver, which refuses it.
+/// A task of the processor. A frame comes with its NIC and its slot in the driver's ring.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    /// The application gives a frame to the driver. The frame lies in the slot's buffer, or where it was received.
+    Send(u8, u32, Frame),
+    /// The application gives a frame to the driver, which refuses it.
     Refuse,
-    /// Takes a frame from this slot of the ring.
-    Receive(Place, Traffic),
-    /// Reclaims `count` descriptors of a NIC, from this slot of its ring on.
+    /// The driver of a NIC handles a received frame.
+    Receive(u8, u32, Frame),
+    /// The driver of a NIC reclaims descriptors, from a slot of its ring on.
     Reclaim { nic: u8, slot: u32, count: u32 },
-    /// Enters the driver by an interrupt, and returns.
-    Interrupt,
-    /// Checks whether a NIC has work for the driver.
+    /// The processor enters the driver of a NIC because of an interrupt, and will return.
+    Enter(u8),
+    /// A driver checks whether its NIC has work.
     Poll { nic: u8, slot: u32 },
+    /// The processor has been waiting for a register since this time.
+    ReadRegister(Time),
+    /// The application works.
+    Application,
 }
 
 /// A NIC driver's data in memory.
@@ -100,9 +98,7 @@ struct Driver {
 #[derive(Debug)]
 pub(super) struct Host {
     profile: HostConfig,
-    processor: Processor,
-    memory: MemoryHierarchy,
-    of_operations: OfOperations,
+    processor: HostProcessor,
     drivers: Vec<Driver>,
 }
 
@@ -117,9 +113,7 @@ impl Host {
         };
         Ok(Self {
             profile: profile.clone(),
-            processor: Processor::new(&profile.processor())?,
-            memory: MemoryHierarchy::new(&profile.memory())?,
-            of_operations: of_operations(profile),
+            processor: HostProcessor::new(profile, true)?,
             drivers: nics.iter().map(driver).collect(),
         })
     }
@@ -131,49 +125,35 @@ impl Host {
         first.saturating_add(address::of_nic(nic) + u64::from(slot) * BUFFER_STRIDE)
     }
 
-    /// Begins `work` now, and returns when it will be done.
+    /// Begins a task now, and returns when it will be done. Waiting and the application's own work are charged elsewhere.
     #[inline]
-    pub(super) fn begin(&mut self, now: Time, work: Work) -> Time {
+    pub(super) fn begin(&mut self, now: Time, task: &Task, traffic: Traffic) -> Time {
         let costs = self.profile.driver;
         let drivers = &mut self.drivers;
-        let mut meter = Meter {
-            memory: &mut self.memory,
-            of_operations: &self.of_operations,
-            cycle: self.processor.cycle_at(now),
-            executed: 0,
-            stall: 0,
-        };
+        let mut meter = Meter(self.processor.begin_piece(now, 0));
         let of_64_bytes = self.profile.instructions.checksum_64_bytes;
-        let checksum = |bytes: u32| of_64_bytes * bytes.div_ceil(64);
-        let instructions = match work {
-            Work::Send(Place { nic, slot, bytes }, traffic, lies_at) => {
+        let instructions = match *task {
+            Task::Send(nic, slot, ref frame) => {
                 let driver = &mut drivers[usize::from(nic)];
                 let of_nic = address::of_nic(nic);
                 let ring = of_nic + address::SEND_RING;
                 let own = of_nic + address::SEND_BUFFERS + u64::from(slot) * BUFFER_STRIDE;
-                let buffer = lies_at.map_or(own, NonZeroU64::get);
+                let buffer = frame.lies_at.map_or(own, NonZeroU64::get);
                 driver.to_send[slot as usize] = buffer;
                 meter.descriptor(ring, slot, driver.send_descriptor, true);
                 meter.header(buffer, traffic != Traffic::Datagram);
-                let of_tcp = match traffic {
-                    Traffic::Datagram => 0,
-                    Traffic::Segment => costs.segment,
-                    Traffic::Socket(connection) => {
-                        let header = FIRST_SEND_HEADER + slot;
-                        footprint::tcp_output(&mut meter, connection, &[header]);
-                        footprint::ip_output(&mut meter, connection, header);
-                        0
-                    }
+                if let Traffic::Socket(connection) = traffic {
+                    let header = FIRST_SEND_HEADER + slot;
+                    footprint::tcp_output(&mut meter, connection, &[header]);
+                    footprint::ip_output(&mut meter, connection, header);
+                }
+                let of_checksum = match driver.makes_checksums {
+                    true => meter.checksum(traffic, buffer, frame.bytes(), of_64_bytes),
+                    false => 0,
                 };
-                let of_checksum = if traffic != Traffic::Datagram && driver.makes_checksums {
-                    meter.range(buffer, bytes, false);
-                    checksum(bytes)
-                } else {
-                    0
-                };
-                costs.send + of_tcp + of_checksum
+                costs.send + traffic.instructions(costs.segment) + of_checksum
             }
-            Work::Receive(Place { nic, slot, bytes }, traffic) => {
+            Task::Receive(nic, slot, ref frame) => {
                 let driver = &drivers[usize::from(nic)];
                 let of_nic = address::of_nic(nic);
                 let buffer = Self::received_at(nic, slot).get();
@@ -186,41 +166,34 @@ impl Host {
                     true,
                 );
                 meter.header(buffer, false);
-                let of_tcp = match traffic {
-                    Traffic::Datagram => 0,
-                    Traffic::Segment => costs.segment,
-                    Traffic::Socket(connection) => {
-                        footprint::ip_input(&mut meter, (slot, slot));
-                        footprint::tcp_input(&mut meter, connection);
-                        0
-                    }
+                if let Traffic::Socket(connection) = traffic {
+                    footprint::ip_input(&mut meter, (slot, slot));
+                    footprint::tcp_input(&mut meter, connection);
+                }
+                let of_checksum = match driver.checks_checksums {
+                    true => meter.checksum(traffic, buffer, frame.bytes(), of_64_bytes),
+                    false => 0,
                 };
-                let of_checksum = if traffic != Traffic::Datagram && driver.checks_checksums {
-                    meter.range(buffer, bytes, false);
-                    checksum(bytes)
-                } else {
-                    0
-                };
-                costs.receive + of_tcp + of_checksum
+                costs.receive + traffic.instructions(costs.segment) + of_checksum
             }
-            Work::Reclaim { nic, slot, count } => {
+            Task::Reclaim { nic, slot, count } => {
                 let len = drivers[usize::from(nic)].send_descriptor;
                 let ring = address::of_nic(nic) + address::SEND_RING;
                 meter.descriptor(ring, slot, len * count, false);
                 costs.reclaim * count
             }
-            Work::Refuse => costs.refuse,
-            Work::Interrupt => costs.interrupt,
-            Work::Poll { nic, slot } => {
+            Task::Refuse => costs.refuse,
+            Task::Enter(_) => costs.interrupt,
+            Task::Poll { nic, slot } => {
                 let len = drivers[usize::from(nic)].receive_descriptor;
                 let ring = address::of_nic(nic) + address::RECEIVE_RING;
                 meter.descriptor(ring, slot, len, false);
                 costs.poll
             }
+            Task::ReadRegister(_) | Task::Application => 0,
         };
-        let executed = u64::from(instructions) + meter.executed;
-        let stall = meter.stall;
-        self.processor.run(now, executed, stall)
+        meter.execute(instructions);
+        self.processor.end_piece(now)
     }
 
     /// Lets an application work now. Returns when the work will be done, or `None` if there was none.
@@ -229,54 +202,40 @@ impl Host {
         now: Time,
         work: impl FnOnce(&mut Meter<'_>) -> bool,
     ) -> Option<Time> {
-        let mut meter = Meter {
-            memory: &mut self.memory,
-            of_operations: &self.of_operations,
-            cycle: self.processor.cycle_at(now),
-            executed: 0,
-            stall: 0,
-        };
-        if !work(&mut meter) {
-            return None;
-        }
-        let (executed, stall) = (meter.executed, meter.stall);
-        Some(self.processor.run(now, executed, stall))
+        let mut meter = Meter(self.processor.begin_piece(now, 0));
+        work(&mut meter).then(|| self.processor.end_piece(now))
     }
 
     /// Charges for the time since `since`, during which the processor waited for an answer of the NIC.
     pub(super) fn waited(&mut self, since: Time, now: Time) {
-        let cycles = self.processor.cycle_at(now) - self.processor.cycle_at(since);
-        self.processor.run(since, 0, cycles);
+        self.processor.wait(since, now);
     }
 
     /// Models that a NIC writes a frame and its descriptor to this slot of its ring.
     #[inline]
-    pub(super) fn receive_by_dma(&mut self, now: Time, Place { nic, slot, bytes }: Place) {
-        let cycle = self.processor.cycle_at(now);
+    pub(super) fn receive_by_dma(&mut self, now: Time, nic: u8, (slot, frame): &(u32, Frame)) {
         let len = self.drivers[usize::from(nic)].receive_descriptor;
         let ring = address::of_nic(nic) + address::RECEIVE_RING;
-        let buffer = Self::received_at(nic, slot).get();
-        self.memory.dma_write(cycle, buffer, bytes);
-        self.memory
-            .dma_write(cycle, ring + u64::from(slot * len), len);
+        let buffer = Self::received_at(nic, *slot).get();
+        for (address, bytes) in [(buffer, frame.bytes()), (ring + u64::from(slot * len), len)] {
+            (self.processor).dma(now, address, bytes, Access::Write);
+        }
     }
 
     /// Models that a NIC reads the frame in this slot of its ring.
     #[inline]
-    pub(super) fn send_by_dma(&mut self, now: Time, Place { nic, slot, bytes }: Place) {
-        let cycle = self.processor.cycle_at(now);
-        let buffer = self.drivers[usize::from(nic)].to_send[slot as usize];
-        self.memory.dma_read(cycle, buffer, bytes);
+    pub(super) fn send_by_dma(&mut self, now: Time, nic: u8, (slot, frame): &(u32, Frame)) {
+        let buffer = self.drivers[usize::from(nic)].to_send[*slot as usize];
+        (self.processor).dma(now, buffer, frame.bytes(), Access::Read);
     }
 
     pub(super) fn restart_counts(&mut self, now: Time) {
-        self.processor.start_measurement(now);
+        self.processor.restart_counts(now);
     }
 
     /// Returns the share of the time since the start of the measurement in which the processor worked or waited, 0 to 1.
     pub(super) fn utilisation(&self, now: Time) -> f64 {
-        let (busy, idle) = (self.processor.busy(now), self.processor.idle(now));
-        busy.as_ps() as f64 / (busy + idle).as_ps().max(1) as f64
+        self.processor.utilisation(now)
     }
 
     pub(super) fn refill_batch(&self) -> u32 {

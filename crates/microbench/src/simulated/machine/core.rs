@@ -1,14 +1,12 @@
 //! A processor of a machine, with its queues of all NICs, its drivers and its application.
 
 use super::super::SimulationError;
-use super::super::application::{Application, Outgoing};
+use super::super::application::Application;
 use super::super::bus::Bus;
 use super::super::event::{Context, Event};
-use super::super::frame::Frame;
-use super::super::host::{Host, Meter, Work};
-use super::super::interface::Interface;
-use super::place;
-use super::polling::Polling;
+use super::super::host::{Host, Meter, Task, Traffic};
+use super::super::interface::{DriverRings, Interface};
+use super::drivers::Turn;
 use crate::port::Place as Loss;
 use baton_bus::Category;
 use baton_bus::interconnect::Operation;
@@ -22,32 +20,45 @@ const REGISTER: u32 = 4;
 /// Number of sent frames whose descriptors a driver reclaims before it does something else.
 const RECLAIM_BATCH: u32 = 16;
 
-/// Devices that the processors of a machine share.
-#[derive(Debug)]
-pub(super) struct Devices<'a> {
+/// What is around a processor: devices that the processors of a machine share.
+pub(super) struct Devices<'a, 'b> {
+    pub(super) cx: &'a mut Context<'b>,
     pub(super) bus: &'a mut Bus,
     pub(super) interfaces: &'a mut [Interface],
 }
 
-/// Current task of the processor.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Task {
-    /// The application sends a frame into this slot of a NIC's ring.
-    Send(u8, u32, Outgoing),
-    /// The application sends a frame, which the driver refuses.
-    Refuse,
-    /// The processor enters the driver of a NIC because of an interrupt.
-    Enter(u8),
-    /// The processor has been waiting for a register since this time.
-    ReadRegister(Time),
-    /// The driver of a NIC handles a frame received into this slot of its ring.
-    Receive(u8, u32, Frame),
-    /// The driver of a NIC reclaims descriptors.
-    Reclaim(u8, u32),
-    /// A driver polls its NIC.
-    Poll,
-    /// The application works.
-    Work,
+impl Devices<'_, '_> {
+    pub(super) fn of(&mut self, nic: u8) -> &mut Interface {
+        &mut self.interfaces[usize::from(nic)]
+    }
+
+    fn rings(&mut self, nic: u8, queue: u8) -> &mut DriverRings {
+        &mut self.of(nic).rings[usize::from(queue)]
+    }
+
+    /// Reports the new frames in a queue's ring to a NIC.
+    fn announce(&mut self, nic: u8, queue: u8) {
+        let count = std::mem::take(&mut self.rings(nic, queue).to_announce);
+        self.write_register(nic, Tag::Doorbell(queue, count), count);
+    }
+
+    /// Gives descriptors of a queue back to a NIC.
+    pub(super) fn refill(&mut self, nic: u8, queue: u8) {
+        let count = std::mem::take(&mut self.rings(nic, queue).to_refill);
+        self.write_register(nic, Tag::Refill(queue, count), count);
+    }
+
+    /// Writes a register, if there is something to report.
+    fn write_register(&mut self, nic: u8, tag: Tag, count: u32) {
+        if count > 0 {
+            self.access_register(nic, Operation::RegisterWrite, tag);
+        }
+    }
+
+    fn access_register(&mut self, nic: u8, operation: Operation, tag: Tag) {
+        let (category, bytes) = (Category::Other, REGISTER);
+        (self.bus).submit(self.cx, nic, operation, category, bytes, Some(tag));
+    }
 }
 
 /// A processor.
@@ -59,10 +70,10 @@ pub(in crate::simulated) struct Core {
     pub(super) host: Host,
     pub(in crate::simulated) application: Application,
     pub(super) task: Option<Task>,
-    /// The NIC whose interrupt handler is running, which cannot interrupt now.
-    pub(super) in_interrupt: Option<u8>,
-    /// State of polling drivers; `None` if NICs interrupt.
-    pub(super) polling: Option<Polling>,
+    /// Whether drivers poll; if not, NICs interrupt.
+    pub(super) polls: bool,
+    /// The driver whose turn it is.
+    pub(super) turn: Turn,
     /// The NIC through which the application sends next.
     next_to_send: u8,
     /// When the application is next asked whether it wants to send.
@@ -84,8 +95,8 @@ impl Core {
             host: Host::new(host, nics)?,
             application,
             task: None,
-            in_interrupt: None,
-            polling: polls.then(Polling::default),
+            polls,
+            turn: Turn::default(),
             next_to_send: 0,
             due: Time::NEVER,
             interrupts: 0,
@@ -109,148 +120,107 @@ impl Core {
 
     // --- effects ---
 
-    /// Begins the next task if the processor is idle.
-    pub(super) fn advance(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>) {
-        if self.task.is_none() {
-            self.begin_task(cx, devices);
-        }
+    /// Begins a task of the driver or of the application.
+    pub(super) fn begin(&mut self, devices: &mut Devices<'_, '_>, task: Task) {
+        let traffic = match &task {
+            Task::Send(_, _, frame) => self.application.traffic(frame, false),
+            Task::Receive(_, _, frame) => self.application.traffic(frame, true),
+            _ => Traffic::Datagram,
+        };
+        let until = self.host.begin(devices.cx.now, &task, traffic);
+        self.begin_until(devices, task, until);
     }
 
-    /// Chooses the next task. Interrupt-driven drivers go before the application.
-    fn begin_task(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>) {
-        if self.polling.is_some() {
-            return self.begin_with_polling(cx, devices);
-        }
-        self.begin_interrupt(cx, devices);
-        if self.task.is_none() {
-            self.begin_application(cx, devices);
-        }
-    }
-
-    pub(super) fn begin(&mut self, cx: &mut Context<'_>, task: Task, work: Work) {
-        let until = self.host.begin(cx.now, work);
-        self.begin_until(cx, task, until);
-    }
-
-    pub(super) fn begin_until(&mut self, cx: &mut Context<'_>, task: Task, until: Time) {
+    fn begin_until(&mut self, devices: &mut Devices<'_, '_>, task: Task, until: Time) {
         self.task = Some(task);
-        cx.at(until, Event::Processor(self.machine, self.number));
+        let event = Event::Processor(self.machine, self.number);
+        devices.cx.at(until, event);
     }
 
     /// Lets the driver handle the next received frame or reclaim descriptors; returns false if there is nothing to do.
-    pub(super) fn begin_driver(
-        &mut self,
-        cx: &mut Context<'_>,
-        devices: &mut Devices<'_>,
-        nic: u8,
-    ) -> bool {
-        let interface = &mut devices.interfaces[usize::from(nic)];
+    pub(super) fn begin_driver(&mut self, devices: &mut Devices<'_, '_>, nic: u8) -> bool {
+        let interface = devices.of(nic);
         if let Some((slot, frame)) = interface.nic.poll_delivered(self.number) {
-            let traffic = self.application.traffic_in(&frame, cx.contents);
-            let work = Work::Receive(place(nic, slot, &frame), traffic);
-            self.begin(cx, Task::Receive(nic, slot, frame), work);
+            self.begin(devices, Task::Receive(nic, slot, frame));
         } else if interface.nic.completed(self.number) > 0 {
-            self.begin_reclaim(cx, devices, nic);
+            self.begin_reclaim(devices, nic);
         } else {
             return false;
         }
         true
     }
 
-    fn begin_reclaim(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>, nic: u8) {
-        let interface = &mut devices.interfaces[usize::from(nic)];
-        let count = interface.nic.completed(self.number).min(RECLAIM_BATCH);
-        let slot = interface.rings[usize::from(self.number)].take_reclaim(count);
-        self.begin(
-            cx,
-            Task::Reclaim(nic, count),
-            Work::Reclaim { nic, slot, count },
-        );
+    fn begin_reclaim(&mut self, devices: &mut Devices<'_, '_>, nic: u8) {
+        let completed = devices.of(nic).nic.completed(self.number);
+        let count = completed.min(RECLAIM_BATCH);
+        let slot = devices.rings(nic, self.number).take_reclaim(count);
+        self.begin(devices, Task::Reclaim { nic, slot, count });
     }
 
     /// Lets the application send through each NIC in turn, if it wants to, or do other work.
-    pub(super) fn begin_application(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>) {
-        let waits_for_room = match devices.interfaces.len() {
-            1 => self.begin_send(cx, devices, 0),
-            nics => self.begin_send_in_turn(cx, devices, nics as u8),
-        };
-        if self.task.is_some() || self.application.has_work() && self.begin_work(cx) {
-            return;
-        }
-        if !waits_for_room {
-            self.arm_due(cx);
-        }
-    }
-
-    /// Sends a frame through the next NIC for which the application has one. Returns whether a full ring may have kept it from sending.
-    fn begin_send_in_turn(
-        &mut self,
-        cx: &mut Context<'_>,
-        devices: &mut Devices<'_>,
-        nics: u8,
-    ) -> bool {
+    pub(super) fn begin_application(&mut self, devices: &mut Devices<'_, '_>) {
         let mut waits_for_room = false;
+        let nics = devices.interfaces.len() as u8;
         for _ in 0..nics {
             let nic = self.next_to_send;
             self.next_to_send = (nic + 1) % nics;
-            waits_for_room |= self.begin_send(cx, devices, nic);
+            waits_for_room |= self.begin_send(devices, nic);
             if self.task.is_some() {
-                break;
+                return;
             }
         }
-        waits_for_room
+        if self.application.has_work() && self.begin_work(devices) {
+            return;
+        }
+        if !waits_for_room {
+            self.arm_due(devices.cx);
+        }
     }
 
     /// Lets the application work; returns whether there was something to do.
-    fn begin_work(&mut self, cx: &mut Context<'_>) -> bool {
-        let Self {
-            host, application, ..
-        } = self;
-        let work = |meter: &mut Meter<'_>| application.work(cx.now, meter, cx.contents);
-        let until = host.begin_application(cx.now, work);
+    fn begin_work(&mut self, devices: &mut Devices<'_, '_>) -> bool {
+        let (now, application) = (devices.cx.now, &mut self.application);
+        let work = |meter: &mut Meter<'_>| application.work(now, meter);
+        let until = self.host.begin_application(now, work);
         if let Some(until) = until {
-            self.begin_until(cx, Task::Work, until);
+            self.begin_until(devices, Task::Application, until);
         }
         until.is_some()
     }
 
     /// Sends a frame of the application through a NIC, if it has one. Returns whether a full ring may have kept it from sending.
     #[inline(always)]
-    fn begin_send(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>, nic: u8) -> bool {
-        let interface = &mut devices.interfaces[usize::from(nic)];
+    fn begin_send(&mut self, devices: &mut Devices<'_, '_>, nic: u8) -> bool {
+        let now = devices.cx.now;
+        let interface = devices.of(nic);
         let free = interface.nic.free_descriptors(self.number);
         if free < interface.driver.reclaims_below.unwrap_or(0)
             && interface.nic.completed(self.number) > 0
-            && self.application.wants_to_send(cx.now, nic)
+            && self.application.wants_to_send(now, nic)
         {
-            self.begin_reclaim(cx, devices, nic);
+            self.begin_reclaim(devices, nic);
             return false;
         }
         if free == 0 && self.application.waits_for_room() {
-            self.announce(cx, devices, nic);
+            devices.announce(nic, self.number);
             return true;
         }
-        let Some(next) = self.application.poll_send(cx.now, nic, cx.contents) else {
-            self.announce(cx, devices, nic);
+        let Some(mut frame) = self.application.poll_send(now, nic) else {
+            devices.announce(nic, self.number);
             return false;
         };
-        let interface = &mut devices.interfaces[usize::from(nic)];
         if free == 0 {
-            let reason = if interface.nic.is_stopped() {
-                Loss::Pause
-            } else {
-                Loss::DriverRing
+            let reason = match interface.nic.is_stopped() {
+                true => Loss::Pause,
+                false => Loss::DriverRing,
             };
             interface.losses.add(reason, 1);
-            cx.contents.forget(next.body);
-            self.begin(cx, Task::Refuse, Work::Refuse);
+            self.begin(devices, Task::Refuse);
             return false;
         }
-        let slot = interface.rings[usize::from(self.number)].take_slot();
-        let traffic = self.application.traffic_out(&next, cx.contents);
-        let place = place(nic, slot, &next.frame(cx.now, self.number));
-        let work = Work::Send(place, traffic, next.lies_at);
-        self.begin(cx, Task::Send(nic, slot, next), work);
+        let slot = devices.rings(nic, self.number).take_slot();
+        frame.queue = self.number;
+        self.begin(devices, Task::Send(nic, slot, frame));
         false
     }
 
@@ -264,99 +234,50 @@ impl Core {
     }
 
     /// Ends the processor's task.
-    pub(super) fn end_task(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>) {
+    pub(super) fn end_task(&mut self, devices: &mut Devices<'_, '_>) {
+        let (now, queue) = (devices.cx.now, self.number);
         match self.task.take() {
-            Some(Task::Send(nic, slot, next)) => {
-                let interface = &mut devices.interfaces[usize::from(nic)];
-                interface.nic.put(slot, next.frame(cx.now, self.number));
-                let rule = interface.driver;
-                let rings = &mut interface.rings[usize::from(self.number)];
+            Some(Task::Send(nic, slot, mut frame)) => {
+                frame.born = now;
+                devices.of(nic).nic.put(slot, frame);
+                let rule = devices.of(nic).driver;
+                let rings = devices.rings(nic, queue);
                 rings.to_announce += 1;
                 let is_read = is_full(&mut rings.sent, rule.send_reads);
                 if rings.to_announce >= rule.doorbell_frames {
-                    self.announce(cx, devices, nic);
+                    devices.announce(nic, queue);
                 }
-                if is_read {
-                    self.read_register(cx, devices, nic);
-                }
+                self.read_register_if(is_read, devices, nic);
             }
             Some(Task::Enter(nic)) => {
-                if devices.interfaces[usize::from(nic)].driver.reads_cause {
-                    self.read_register(cx, devices, nic);
-                }
+                let is_read = devices.of(nic).driver.reads_cause;
+                self.read_register_if(is_read, devices, nic);
             }
-            Some(Task::Receive(nic, slot, frame)) => {
-                let lies_at = Host::received_at(nic, slot);
-                self.application
-                    .receive(cx.now, (nic, lies_at), &frame, cx.contents);
-                let interface = &mut devices.interfaces[usize::from(nic)];
-                let rule = interface.driver;
-                let rings = &mut interface.rings[usize::from(self.number)];
+            Some(Task::Receive(nic, slot, mut frame)) => {
+                frame.lies_at = Some(Host::received_at(nic, slot));
+                self.application.receive(now, nic, frame);
+                let rule = devices.of(nic).driver;
+                let rings = devices.rings(nic, queue);
                 rings.to_refill += 1;
                 let is_read = is_full(&mut rings.received, rule.receive_reads);
                 if rings.to_refill >= self.host.refill_batch() {
-                    self.refill(cx, devices, nic);
+                    devices.refill(nic, queue);
                 }
-                if is_read {
-                    self.read_register(cx, devices, nic);
-                }
+                self.read_register_if(is_read, devices, nic);
             }
-            Some(Task::Reclaim(nic, count)) => {
-                devices.interfaces[usize::from(nic)]
-                    .nic
-                    .reclaim(self.number, count);
-            }
-            Some(Task::Refuse | Task::Poll | Task::Work) | None => {}
-            Some(Task::ReadRegister(since)) => self.task = Some(Task::ReadRegister(since)),
-        }
-    }
-
-    /// Reports the new frames in the ring to the NIC.
-    fn announce(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>, nic: u8) {
-        let interface = &mut devices.interfaces[usize::from(nic)];
-        let count = std::mem::take(&mut interface.rings[usize::from(self.number)].to_announce);
-        if count > 0 {
-            self.write_register(cx, devices, nic, Tag::Doorbell(self.number, count));
+            Some(Task::Reclaim { nic, count, .. }) => devices.of(nic).nic.reclaim(queue, count),
+            Some(Task::Refuse | Task::Poll { .. } | Task::Application) | None => {}
+            waiting @ Some(Task::ReadRegister(_)) => self.task = waiting,
         }
     }
 
     /// Starts to read a register of a NIC, for which the processor waits.
-    fn read_register(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>, nic: u8) {
-        self.task = Some(Task::ReadRegister(cx.now));
-        devices.bus.submit(
-            cx,
-            nic,
-            Operation::RegisterRead,
-            Category::Other,
-            REGISTER,
-            Some(Tag::Register(self.number)),
-        );
-    }
-
-    /// Gives descriptors back to a NIC.
-    pub(super) fn refill(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>, nic: u8) {
-        let interface = &mut devices.interfaces[usize::from(nic)];
-        let count = std::mem::take(&mut interface.rings[usize::from(self.number)].to_refill);
-        if count > 0 {
-            self.write_register(cx, devices, nic, Tag::Refill(self.number, count));
+    fn read_register_if(&mut self, is_read: bool, devices: &mut Devices<'_, '_>, nic: u8) {
+        if is_read {
+            self.task = Some(Task::ReadRegister(devices.cx.now));
+            let tag = Tag::Register(self.number);
+            devices.access_register(nic, Operation::RegisterRead, tag);
         }
-    }
-
-    fn write_register(
-        &mut self,
-        cx: &mut Context<'_>,
-        devices: &mut Devices<'_>,
-        nic: u8,
-        tag: Tag,
-    ) {
-        devices.bus.submit(
-            cx,
-            nic,
-            Operation::RegisterWrite,
-            Category::Other,
-            REGISTER,
-            Some(tag),
-        );
     }
 }
 

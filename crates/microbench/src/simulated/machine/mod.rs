@@ -1,19 +1,19 @@
 //! A machine: its processors with drivers and applications, its bus and its NICs.
 
 mod core;
-mod interrupts;
-mod polling;
+mod drivers;
 
 use super::SimulationError;
 use super::application::Application;
 use super::bus::Bus;
 use super::event::{Context, Event, NicId};
 use super::frame::Frame;
-use super::host::Place;
 use super::interface::Interface;
+use crate::applications::Drivers;
 use crate::frame::LinkRate;
+use crate::port::{Machine as Role, Resource, Use};
 use baton_sim::config::{HostConfig, NicConfig, NicHardware};
-use baton_sim::hardware::nic::{self, Frame as _, Tag};
+use baton_sim::hardware::nic::{self, Tag};
 use baton_wire::Time;
 use core::{Core, Devices};
 
@@ -30,21 +30,16 @@ pub(super) struct Parts<'a> {
     pub(super) applications: Vec<Application>,
 }
 
-/// How drivers learn of frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Drivers {
-    /// The NICs interrupt.
-    Interrupt,
-    /// The drivers poll, and the NICs never interrupt.
-    Poll,
-}
-
 /// A machine.
 #[derive(Debug)]
 pub(super) struct Machine {
     bus: Bus,
     pub(super) interfaces: Vec<Interface>,
     pub(super) cores: Vec<Core>,
+    /// Rate of all links.
+    link: LinkRate,
+    /// Start of the measurement.
+    measured_from: Time,
 }
 
 impl Machine {
@@ -57,7 +52,7 @@ impl Machine {
             applications,
         } = parts;
         let queues = applications.len() as u8;
-        let polls = drivers == Drivers::Poll;
+        let polls = drivers == Drivers::Polling;
         let interface = |(nic, profile): (u8, &&NicHardware)| {
             let id = NicId { machine: id, nic };
             Interface::new(id, (*profile, adapter), link, queues, polls)
@@ -71,6 +66,8 @@ impl Machine {
                 .zip(applications)
                 .map(core)
                 .collect::<Result<_, _>>()?,
+            link,
+            measured_from: Time::ZERO,
         })
     }
 
@@ -80,17 +77,15 @@ impl Machine {
     pub(super) fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
             Event::Processor(_, core) => {
-                let (core, mut devices) = self.core(core);
-                core.end_task(cx, &mut devices);
+                let (core, mut devices) = self.core(cx, core);
+                core.end_task(&mut devices);
             }
             Event::Bus(_) => self.handle_bus(cx),
             Event::Due(_, core) => self.cores[usize::from(core)].handle_due(),
             Event::Nic(id, event) => self.handle_nic(cx, id.nic, event),
             Event::Firmware(id) => {
                 let interface = &mut self.interfaces[usize::from(id.nic)];
-                if let Some(firmware) = &mut interface.firmware {
-                    firmware.end_piece(&mut interface.nic);
-                }
+                interface.end_firmware_piece();
             }
             Event::Arrival(_) | Event::FromSwitch(_) => {
                 unreachable!("frames are passed to `receive`")
@@ -108,13 +103,13 @@ impl Machine {
     }
 
     fn handle_nic(&mut self, cx: &mut Context<'_>, number: u8, event: nic::Event) {
+        let now = cx.now;
         let interface = &mut self.interfaces[usize::from(number)];
         let (nic, mut around) = interface.with_around(cx, &mut self.bus);
-        if let Some((slot, frame)) = nic.handle(&mut around, event) {
-            let core = &mut self.cores[usize::from(frame.queue)];
-            core.host
-                .receive_by_dma(cx.now, place(number, slot, &frame));
-            core.application.deliver(cx.now, &frame);
+        if let Some(delivered) = nic.handle(&mut around, event) {
+            let core = &mut self.cores[usize::from(delivered.1.queue)];
+            core.host.receive_by_dma(now, number, delivered);
+            core.application.deliver(now, &delivered.1);
         }
     }
 
@@ -124,14 +119,19 @@ impl Machine {
             interface.advance(cx, &mut self.bus);
         }
         for core in 0..self.cores.len() as u8 {
-            let (core, mut devices) = self.core(core);
-            core.advance(cx, &mut devices);
+            let (core, mut devices) = self.core(cx, core);
+            core.advance(&mut devices);
         }
     }
 
     /// Returns a processor, and the devices that all processors share.
-    fn core(&mut self, number: u8) -> (&mut Core, Devices<'_>) {
+    fn core<'a, 'b>(
+        &'a mut self,
+        cx: &'a mut Context<'b>,
+        number: u8,
+    ) -> (&'a mut Core, Devices<'a, 'b>) {
         let devices = Devices {
+            cx,
             bus: &mut self.bus,
             interfaces: &mut self.interfaces,
         };
@@ -145,9 +145,9 @@ impl Machine {
             match tag {
                 Tag::Register(core) => self.cores[usize::from(core)].handle_register(cx.now),
                 Tag::SendFrame => {
-                    if let Some((slot, frame)) = interface.nic.next_read() {
-                        let core = &mut self.cores[usize::from(frame.queue)];
-                        core.host.send_by_dma(cx.now, place(number, *slot, frame));
+                    if let Some(read) = interface.nic.next_read() {
+                        let core = &mut self.cores[usize::from(read.1.queue)];
+                        core.host.send_by_dma(cx.now, number, read);
                     }
                 }
                 _ => {}
@@ -161,15 +161,13 @@ impl Machine {
     // --- getters ---
 
     pub(super) fn restart_counts(&mut self, now: Time) {
+        self.measured_from = now;
         for core in &mut self.cores {
             core.host.restart_counts(now);
         }
         self.bus.restart_counts(now);
         for interface in &mut self.interfaces {
-            interface.nic.restart_counts(now);
-            if let Some(firmware) = &mut interface.firmware {
-                firmware.restart_counts(now);
-            }
+            interface.restart_counts(now);
         }
     }
 
@@ -183,34 +181,23 @@ impl Machine {
         self.cores.iter().map(|core| &core.application)
     }
 
-    /// Returns the utilisation, since the start of the measurement, of the busiest processor, the bus, and the busiest engines or firmware, DMA start
-    /// and packet memory of any NIC.
-    pub(super) fn utilisation(&self, now: Time) -> [f64; 5] {
+    /// Returns the utilisation from the start of the measurement until `now` of the busiest resource of each kind.
+    pub(super) fn uses(&self, role: Role, now: Time) -> Vec<Use> {
+        let span = now - self.measured_from;
+        let most_bits = self.link.bits_per_second() as f64 * span.as_secs_f64();
+        let hosts = self.cores.iter().map(|core| core.host.utilisation(now));
         let nics = self.interfaces.iter();
-        let of_nics = nics.map(|interface| {
-            let [engines, dma, memory] = interface.nic.utilisation(now);
-            let firmware = interface.firmware.as_ref();
-            let of_firmware = firmware.map_or(0.0, |firmware| firmware.utilisation(now));
-            [engines.max(of_firmware), dma, memory]
-        });
-        let [engines, dma, memory] = of_nics.fold([0.0; 3], |most: [f64; 3], one: [f64; 3]| {
+        let of_nics = nics.map(|interface| interface.utilisation(now, most_bits));
+        let of_nics = of_nics.fold([0.0; 4], |most: [f64; 4], one: [f64; 4]| {
             std::array::from_fn(|n| f64::max(most[n], one[n]))
         });
-        let hosts = self.cores.iter().map(|core| core.host.utilisation(now));
-        [
-            hosts.fold(0.0, f64::max),
-            self.bus.utilisation(now),
-            engines,
-            dma,
-            memory,
-        ]
-    }
-}
-
-fn place(nic: u8, slot: u32, frame: &Frame) -> Place {
-    Place {
-        nic,
-        slot,
-        bytes: frame.bytes(),
+        let shares = [hosts.fold(0.0, f64::max), self.bus.utilisation(now)];
+        let shares = shares.into_iter().chain(of_nics);
+        let of = |(resource, share)| Use {
+            machine: role,
+            resource,
+            share,
+        };
+        Resource::ALL.into_iter().zip(shares).map(of).collect()
     }
 }

@@ -1,6 +1,7 @@
 mod pcie;
 
 use super::*;
+use crate::port::{Resource, Use};
 use crate::test::Test;
 use baton_bus::interconnect::InterconnectConfig;
 use baton_sim::config::DriverConfig;

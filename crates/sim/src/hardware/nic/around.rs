@@ -6,7 +6,7 @@ use baton_named::named;
 use baton_wire::Time;
 
 /// A frame that passes a NIC.
-pub trait Frame: Clone {
+pub trait Frame {
     /// Returns the number of bytes that the frame takes in memory.
     fn bytes(&self) -> u32;
     /// Returns the hash of addresses and ports by which receive-side scaling chooses a queue.
@@ -43,9 +43,9 @@ pub enum Event {
 /// Purpose of a transfer, if something waits for it to complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
-    /// Reports this many frames to send in a queue to the NIC.
+    /// The driver rings the doorbell: this many more frames of a queue are to be sent.
     Doorbell(u8, u32),
-    /// Reports this many new receive descriptors in a queue to the NIC.
+    /// The driver gives the NIC this many new receive descriptors of a queue.
     Refill(u8, u32),
     /// The processor of a queue reads a register.
     Register(u8),

@@ -8,13 +8,13 @@ mod around;
 mod coalescing;
 mod config;
 mod engine;
+mod interrupts;
 mod receive;
 mod ring;
 pub mod rss;
 mod send;
 
 pub use around::{Around, Dropped, Event, Frame, Tag};
-pub(crate) use coalescing::Coalescing;
 pub use config::{
     Checksums, CoalescingRule, Descriptors, Dma, DriverRule, LinkRate, NicHardware, NicProcessing,
     PacketMemory, PauseRule,
@@ -25,28 +25,14 @@ use baton_bus::Category;
 use baton_bus::interconnect::Operation;
 use baton_wire::{Span, Time};
 use engine::{Engine, Work};
+pub(crate) use interrupts::Interrupt;
 use receive::Receiver;
 use ring::Ring;
 use send::Sender;
 use std::collections::VecDeque;
 
 /// Bytes of an interrupt message (PCI Express 6.1.4).
-const MESSAGE: u32 = 4;
-
-/// State of a queue's interrupt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Interrupt {
-    /// There is no reason to interrupt.
-    None,
-    /// A message has to be sent.
-    Wanted,
-    /// The message is on its way.
-    Coming,
-    /// The interrupt is pending at the processor.
-    Here,
-    /// The driver is running and looks for work by itself.
-    Masked,
-}
+pub(crate) const MESSAGE_BYTES: u32 = 4;
 
 /// Where a NIC's firmware is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,10 +70,8 @@ pub struct Nic<F> {
     memory: Occupancy,
     sender: Sender<F>,
     receiver: Receiver<F>,
-    /// State of interrupts, by queue.
+    /// Interrupts by queue.
     interrupts: Vec<Interrupt>,
-    /// Whether the driver polls, so that the NIC never interrupts.
-    is_polled: bool,
     /// Counts since the start.
     pub counts: NicCounts,
 }
@@ -95,10 +79,7 @@ pub struct Nic<F> {
 impl<F: Frame> Nic<F> {
     /// Creates an idle NIC.
     pub fn new(profile: &NicHardware, queues: u8, is_polled: bool, firmware: Firmware) -> Self {
-        let interrupt = match is_polled {
-            true => Interrupt::Masked,
-            false => Interrupt::None,
-        };
+        let interrupt = Interrupt::new(profile, is_polled, profile.messages);
         Self {
             firmware,
             engines: (0..profile.processor.engines)
@@ -110,7 +91,6 @@ impl<F: Frame> Nic<F> {
             sender: Sender::new(profile, queues),
             receiver: Receiver::new(profile, queues, firmware),
             interrupts: vec![interrupt; usize::from(queues)],
-            is_polled,
             counts: NicCounts::default(),
             profile: profile.clone(),
         }
@@ -119,7 +99,7 @@ impl<F: Frame> Nic<F> {
     // --- events ---
 
     /// Handles an event. Returns the frame that has reached host memory, with its slot in the driver's ring, if one has.
-    pub fn handle(&mut self, around: &mut impl Around<F>, event: Event) -> Option<(u32, F)> {
+    pub fn handle(&mut self, around: &mut impl Around<F>, event: Event) -> Option<&(u32, F)> {
         match event {
             Event::Engine(engine) => self.handle_engine(around, engine),
             Event::Dma => self.handle_dma(around),
@@ -127,7 +107,10 @@ impl<F: Frame> Nic<F> {
             Event::Sent => self.handle_sent(around),
             Event::Stored => self.handle_stored(),
             Event::Delivered => return self.handle_delivered(around),
-            Event::Timer => self.handle_timer(around),
+            Event::Timer => {
+                let all = self.interrupts.iter_mut();
+                all.for_each(|interrupt| interrupt.handle_timer(around.now()));
+            }
         }
         None
     }
@@ -141,9 +124,7 @@ impl<F: Frame> Nic<F> {
             Tag::ReceiveDescriptors(queue, count) => self.receive_ring(queue).arrive(count),
             Tag::SendFrame => self.handle_read(around),
             Tag::ReceiveFrame => self.handle_written(around),
-            Tag::Interrupt(queue) => {
-                self.interrupts[usize::from(queue)] = Interrupt::Here;
-            }
+            Tag::Interrupt(queue) => self.interrupts[usize::from(queue)].handle_message(),
             Tag::Register(_) => {}
         }
     }
@@ -158,57 +139,17 @@ impl<F: Frame> Nic<F> {
         &mut self.receiver.queues[usize::from(queue)].descriptors
     }
 
-    /// Handles that a coalescing time may have passed.
-    fn handle_timer(&mut self, around: &mut impl Around<F>) {
-        for queue in 0..self.interrupts.len() {
-            let rules = [
-                &self.sender.queues[queue].interrupts,
-                &self.receiver.queues[queue].interrupts,
-            ];
-            if rules.iter().any(|rule| rule.is_due(around.now())) {
-                self.interrupt(queue as u8);
-            }
-        }
-    }
-
-    /// Requests an interrupt for a queue.
-    fn interrupt(&mut self, queue: u8) {
-        let interrupt = &mut self.interrupts[usize::from(queue)];
-        if *interrupt == Interrupt::None {
-            *interrupt = match self.profile.messages {
-                true => Interrupt::Wanted,
-                false => Interrupt::Here,
-            };
-        }
-    }
-
     /// Returns whether a queue interrupts its processor. No other interrupt follows until the driver [ends](Self::end_interrupt) this one.
     pub fn take_interrupt(&mut self, queue: u8) -> bool {
-        let interrupt = &mut self.interrupts[usize::from(queue)];
-        let is_here = *interrupt == Interrupt::Here;
-        if is_here {
-            *interrupt = Interrupt::Masked;
-        }
-        is_here
+        self.interrupts[usize::from(queue)].take()
     }
 
     /// Ends the interrupt: the driver has handled everything that was in the queue when it decided to return.
     pub fn end_interrupt(&mut self, around: &mut impl Around<F>, queue: u8) {
-        let others = self.not_exhausted(queue);
+        let sent = (self.completed(queue), self.not_exhausted(queue));
         let place = usize::from(queue);
-        let sender = &mut self.sender.queues[place];
-        let of_sent = sender
-            .interrupts
-            .restart(around.now(), sender.completed, others);
-        let receiver = &mut self.receiver.queues[place];
-        let received = receiver.delivered.len() as u32;
-        let of_received = receiver
-            .interrupts
-            .restart(around.now(), received, u32::MAX);
-        self.interrupts[place] = Interrupt::None;
-        if of_sent || of_received {
-            self.interrupt(queue);
-        }
+        let received = self.receiver.queues[place].delivered.len() as u32;
+        self.interrupts[place].end(around.now(), sent, received);
         self.arm(around, queue);
     }
 
@@ -251,10 +192,9 @@ impl<F: Frame> Nic<F> {
             }
         }
         for (number, interrupt) in (0..).zip(&mut self.interrupts) {
-            if *interrupt == Interrupt::Wanted {
-                *interrupt = Interrupt::Coming;
+            if interrupt.poll_message() {
                 let tag = Some(Tag::Interrupt(number));
-                submit(Operation::DmaWrite, MESSAGE, tag);
+                submit(Operation::DmaWrite, MESSAGE_BYTES, tag);
             }
         }
     }
@@ -273,17 +213,8 @@ impl<F: Frame> Nic<F> {
 
     /// Schedules events for the coalescing times of a queue.
     fn arm(&mut self, around: &mut impl Around<F>, queue: u8) {
-        if self.is_polled {
-            return;
-        }
-        let place = usize::from(queue);
-        for rule in [
-            &mut self.sender.queues[place].interrupts,
-            &mut self.receiver.queues[place].interrupts,
-        ] {
-            if let Some(due) = rule.next_due() {
-                around.at(due.max(around.now()), Event::Timer);
-            }
+        for due in self.interrupts[usize::from(queue)].next_dues() {
+            around.at(due.max(around.now()), Event::Timer);
         }
     }
 
@@ -300,11 +231,12 @@ impl<F: Frame> Nic<F> {
 
     /// Returns the utilisation of the busiest engine, the DMA start and packet memory since the start of the measurement, 0 to 1.
     pub fn utilisation(&self, now: Time) -> [f64; 3] {
-        let of = |occupancy: &Occupancy| {
-            let (busy, idle) = (occupancy.busy(now), occupancy.idle(now));
-            busy.as_ps() as f64 / (busy + idle).as_ps().max(1) as f64
-        };
-        let engines = self.engines.iter().map(|engine| of(&engine.occupancy));
-        [engines.fold(0.0, f64::max), of(&self.dma), of(&self.memory)]
+        let engines = self.engines.iter();
+        let engines = engines.map(|engine| engine.occupancy.utilisation(now));
+        [
+            engines.fold(0.0, f64::max),
+            self.dma.utilisation(now),
+            self.memory.utilisation(now),
+        ]
     }
 }

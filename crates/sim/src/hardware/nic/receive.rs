@@ -1,6 +1,5 @@
 //! Received frames on their way from the wire to the host.
 
-use super::coalescing::Coalescing;
 use super::engine::Work;
 use super::ring::Ring;
 use super::{Around, Dropped, Event, Firmware, Frame, Nic, NicHardware, Tag};
@@ -17,7 +16,6 @@ pub(super) struct ReceiveQueue<F> {
     next_slot: u32,
     /// Frames in host memory that the driver has not looked at, with their slots.
     pub(super) delivered: VecDeque<(u32, F)>,
-    pub(super) interrupts: Coalescing,
 }
 
 /// The receiving half of a NIC.
@@ -54,7 +52,6 @@ impl<F: Frame> Receiver<F> {
             descriptors,
             next_slot: 0,
             delivered: VecDeque::new(),
-            interrupts: Coalescing::new(profile.receive_interrupts),
         };
         Self {
             queues: (0..queues).map(queue).collect(),
@@ -230,7 +227,7 @@ impl<F: Frame> Nic<F> {
     }
 
     /// Handles that a frame is in host memory, and returns its slot in the driver's ring and the frame.
-    pub fn handle_delivered(&mut self, around: &mut impl Around<F>) -> Option<(u32, F)> {
+    pub(super) fn handle_delivered(&mut self, around: &mut impl Around<F>) -> Option<&(u32, F)> {
         let receiver = &mut self.receiver;
         let frame = receiver.leaving.pop_front()?;
         receiver.bytes -= frame.bytes();
@@ -238,14 +235,13 @@ impl<F: Frame> Nic<F> {
         let queue = &mut receiver.queues[usize::from(frame.queue())];
         let slot = queue.next_slot;
         queue.next_slot = (slot + 1) % self.profile.descriptors.receive;
-        queue.delivered.push_back((slot, frame.clone()));
-        if queue.interrupts.add(around.now(), u32::MAX) {
-            self.interrupt(frame.queue());
-        }
+        let number = frame.queue();
+        queue.delivered.push_back((slot, frame));
+        self.interrupts[usize::from(number)].handle_received(around.now());
         self.counts.delivered += 1;
         self.pause(around);
-        self.arm(around, frame.queue());
-        Some((slot, frame))
+        self.arm(around, number);
+        self.receiver.queues[usize::from(number)].delivered.back()
     }
 
     /// Asks the partner to stop or to continue.

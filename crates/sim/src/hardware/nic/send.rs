@@ -1,6 +1,5 @@
 //! Frames on their way from the driver's ring to the wire.
 
-use super::coalescing::Coalescing;
 use super::engine::Work;
 use super::ring::Ring;
 use super::{Around, Event, Firmware, Frame, Nic, NicHardware, Tag};
@@ -23,7 +22,6 @@ pub(super) struct SendQueue<F> {
     pub(super) completed: u32,
     /// Descriptors of sent frames that the NIC has not written back.
     pub(super) to_write_back: u32,
-    pub(super) interrupts: Coalescing,
 }
 
 /// The sending half of a NIC.
@@ -45,8 +43,8 @@ pub(super) struct Sender<F> {
     /// Bytes of packet memory in use, and their maximum.
     bytes: u32,
     most_bytes: u32,
-    /// Frames that the MAC has.
-    staged: VecDeque<F>,
+    /// Bytes and queues of the frames that the MAC has.
+    staged: VecDeque<(u32, u8)>,
     /// Whether the partner has paused this NIC.
     pub(super) stopped: bool,
 }
@@ -59,7 +57,6 @@ impl<F: Frame> Sender<F> {
             used: 0,
             completed: 0,
             to_write_back: 0,
-            interrupts: Coalescing::new(profile.send_interrupts),
         };
         Self {
             queues: (0..queues).map(queue).collect(),
@@ -223,7 +220,7 @@ impl<F: Frame> Nic<F> {
                 return;
             };
             let out = self.occupy_memory(around.now(), frame.bytes());
-            self.sender.staged.push_back(frame.clone());
+            self.sender.staged.push_back((frame.bytes(), frame.queue()));
             let free_at = around.transmit(out.unwrap_or(around.now()), frame);
             around.at(free_at, Event::Sent);
         }
@@ -231,22 +228,19 @@ impl<F: Frame> Nic<F> {
 
     /// Handles that a frame was sent completely.
     pub(super) fn handle_sent(&mut self, around: &mut impl Around<F>) {
-        let Some(frame) = self.sender.staged.pop_front() else {
+        let Some((bytes, number)) = self.sender.staged.pop_front() else {
             return;
         };
-        self.sender.bytes -= frame.bytes();
+        self.sender.bytes -= bytes;
         self.counts.sent += 1;
         if self.firmware == Firmware::Apart {
             return;
         }
-        let queue = &mut self.sender.queues[usize::from(frame.queue())];
+        let queue = &mut self.sender.queues[usize::from(number)];
         queue.completed += 1;
         queue.to_write_back += 1;
-        let others = self.not_exhausted(frame.queue());
-        let queue = &mut self.sender.queues[usize::from(frame.queue())];
-        if queue.interrupts.add(around.now(), others) {
-            self.interrupt(frame.queue());
-        }
-        self.arm(around, frame.queue());
+        let others = self.not_exhausted(number);
+        self.interrupts[usize::from(number)].handle_sent(around.now(), others);
+        self.arm(around, number);
     }
 }

@@ -205,8 +205,7 @@ impl Clients {
         if self.stack.poll_timeout().is_some_and(|due| due <= now) {
             self.stack.handle_timeouts(now);
         }
-        while self.wakeups.peek_time().is_some_and(|due| due <= now) {
-            let (_, number) = self.wakeups.pop().expect("a wake-up is due");
+        while let Some(number) = self.wakeups.pop_due(now) {
             match self.clients[number as usize].waiting_to.take() {
                 Some(WaitingTo::Proceed) => self.proceed(now, number),
                 Some(WaitingTo::Send) => self.send_requests(now, number),

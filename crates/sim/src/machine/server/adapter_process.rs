@@ -5,7 +5,8 @@ mod engine;
 use super::super::capture::Taps;
 use super::super::port::Port;
 use super::carrier::Carrier;
-use super::data::Packet;
+use super::data::{self, Packet};
+use super::hardware::Hardware;
 use super::link::SimulatedLink;
 use super::worker::Worker;
 use crate::config::{Experiment, Invalid, OffloadAdapterConfig, Piece};
@@ -13,7 +14,8 @@ use baton_bus::BatchingRule;
 use baton_bus::link::LinkError;
 use baton_nic::adapter::SessionStats;
 use baton_nic::{Drop, Drops, Governor, Process, Schedule};
-use baton_wire::Time;
+use baton_tcp::Segment;
+use baton_wire::{Symbolic, Time};
 use engine::{Engine, Outgoing};
 
 /// A frame with its arrival time.
@@ -28,8 +30,8 @@ pub(super) struct AdapterProcess {
     process: Process<Received>,
     /// Time of the next call, or [`Time::NEVER`] if it is unknown.
     due: Time,
-    /// Whether the process waits until its hardware can take more frames to send.
-    is_blocked: bool,
+    /// What is between the wires and the process, if it takes time or has limits.
+    pub(super) hardware: Option<Box<Hardware>>,
 }
 
 impl AdapterProcess {
@@ -56,12 +58,56 @@ impl AdapterProcess {
             worker: Worker::new(config.wake_up, experiment.run.nic_seed(number) ^ 0xada9),
             process,
             due: Time::NEVER,
-            is_blocked: false,
+            hardware: (experiment.nic.hardware.as_deref())
+                .map(|config| Box::new(Hardware::new(config))),
         })
     }
 
-    /// Handles a frame that came from the wire at this time.
-    pub(super) fn receive(&mut self, now: Time, (since, packet): Received, taps: &mut Taps) {
+    /// Handles a frame from the wire.
+    #[inline]
+    pub(super) fn handle_frame(
+        &mut self,
+        now: Time,
+        segment: Segment<Symbolic>,
+        port: &mut Port,
+        taps: &mut Taps,
+    ) {
+        match &mut self.hardware {
+            None => self.receive(now, (now, data::from_wire(&segment)), taps),
+            Some(hardware) => hardware.receive(now, segment, &mut port.to_clients, taps),
+        }
+    }
+
+    /// Handles the events of the hardware. Returns whether it interrupts the host.
+    #[cold]
+    pub(super) fn run_hardware(&mut self, now: Time, port: &mut Port, taps: &mut Taps) -> bool {
+        let Some(mut hardware) = self.hardware.take() else {
+            return false;
+        };
+        hardware.handle_timeout(now, &mut port.to_clients, taps);
+        while let Some((since, segment)) = hardware.poll_received() {
+            self.receive(now, (since, data::from_wire(&segment)), taps);
+        }
+        hardware.interrupt.handle_timer(now);
+        let interrupts = hardware.interrupt.poll_message();
+        self.hardware = Some(hardware);
+        // The process may have waited until the hardware could take more frames to send.
+        if self.due == Time::NEVER && !self.is_full() {
+            self.expect(now);
+        }
+        interrupts
+    }
+
+    /// Returns whether the hardware can take no more frames to send now.
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.hardware
+            .as_ref()
+            .is_some_and(|hardware| hardware.is_full())
+    }
+
+    /// Handles a frame for the process that came from the wire at this time.
+    fn receive(&mut self, now: Time, (since, packet): Received, taps: &mut Taps) {
         let (bytes, client) = (packet.frame_len() as u32, packet.src);
         let adapter = &mut self.engine.adapter;
         // A dropped frame is counted by reason. If the adapter asks the host for relief, the request is sent when the next packet gets
@@ -85,15 +131,7 @@ impl AdapterProcess {
     /// Returns the time of the next call, or [`Time::NEVER`] if it is unknown.
     #[inline]
     pub(super) fn due(&self) -> Time {
-        match self.is_blocked {
-            true => Time::NEVER,
-            false => self.due,
-        }
-    }
-
-    /// Lets the process continue if its hardware can take more frames to send.
-    pub(super) fn unblock(&mut self, port: &Port) {
-        self.is_blocked &= port.is_full();
+        self.due
     }
 
     /// Returns whether the process sleeps until an event wakes it up.
@@ -152,7 +190,10 @@ impl AdapterProcess {
                 Some(since) => port.nic.count_host_packet_sent(now - since),
                 None => port.nic.nic_packets_sent += 1,
             }
-            port.send(now, segment, taps);
+            match &mut self.hardware {
+                None => port.send(now, segment, taps),
+                Some(hardware) => hardware.send(now, segment, &mut port.to_clients, taps),
+            }
         }
         for since in self.engine.tcp.passed.drain(..) {
             port.nic.count_host_packet_received(now - since);
@@ -216,8 +257,8 @@ impl AdapterProcess {
         taps: &mut Taps,
     ) -> Result<(), LinkError> {
         while self.due <= now {
-            self.is_blocked = port.is_full();
-            if self.is_blocked {
+            if self.is_full() {
+                self.due = Time::NEVER;
                 break;
             }
             let (engine, nic) = (&mut self.engine, &mut port.nic);

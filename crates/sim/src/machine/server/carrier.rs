@@ -4,6 +4,7 @@ use super::reads::Reads;
 use super::transfers::{BusTransfer, Transfers};
 use super::writes::Writes;
 use crate::config::{DmaConfig, Invalid, NicConfig, of_interconnect};
+use crate::hardware::nic::MESSAGE_BYTES;
 use baton_bus::interconnect::{
     DeviceId, Interconnect, InterconnectConfig, Operation, Piece, Transfer, Usage,
 };
@@ -13,9 +14,6 @@ use std::cell::Cell;
 
 /// Bytes of a doorbell: the index of the ring.
 const DOORBELL_BYTES: u64 = 4;
-
-/// Bytes of an interrupt message (PCI Express 6.1.4).
-const MESSAGE_BYTES: u64 = 4;
 
 /// What crosses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +42,8 @@ pub(super) enum Landed {
 enum Step {
     /// The host rings the doorbell for requests; the adapter fetches the requests next.
     Doorbell(u32),
+    /// The host writes a register while it handles an interrupt.
+    Register,
     /// The host is interrupted because responses are in its memory.
     Interrupt(u32),
     /// The host is interrupted apart from responses.
@@ -64,6 +64,7 @@ impl Step {
     fn name(self) -> &'static str {
         match self {
             Self::Doorbell(_) => "doorbell",
+            Self::Register => "register",
             Self::Interrupt(_) | Self::Announce | Self::Move(Crossing::Interrupt) => "interrupt",
             Self::Move(Crossing::Requests(_)) => "read requests",
             Self::Move(Crossing::Responses(_)) => "write responses",
@@ -101,6 +102,10 @@ pub(super) struct Carrier {
     disks: DeviceId,
     /// Number of crossings in progress to the host.
     arriving_at_host: u32,
+    /// Number of register writes that the bus has not taken yet, to adapters with a limit for them.
+    awaited_writes: u32,
+    /// Number of such writes with which the host's processor continues to work.
+    posted_writes: u32,
     latency: Span,
     /// Steps on the interconnect, by tag, and the devices to which they belong.
     under_way: slab::Slab<(DeviceId, Step)>,
@@ -135,6 +140,9 @@ impl Carrier {
             arriving: 0,
         });
         let engines: Vec<_> = engines.collect();
+        let posted = engines.iter();
+        let posted = posted.filter_map(|engine| engine.config.posted_register_writes);
+        let posted_writes = posted.min().unwrap_or(u32::MAX);
         let bus = match config {
             InterconnectConfig::Ideal => None,
             config => {
@@ -147,6 +155,8 @@ impl Carrier {
             disks: DeviceId(engines.len() as u8),
             engines,
             arriving_at_host: 0,
+            awaited_writes: 0,
+            posted_writes,
             latency,
             under_way: slab::Slab::new(),
             landing: Fifo::new(),
@@ -168,10 +178,26 @@ impl Carrier {
 
     /// Starts the transfer of `count` requests that the host has put into its memory for an adapter.
     pub(super) fn fetch_requests(&mut self, now: Time, adapter: DeviceId, count: u32) {
-        let bytes = BytesByCategory::of(Category::Other, DOORBELL_BYTES);
-        let step = Step::Doorbell(count);
         self.engine(adapter).arriving += 1;
+        self.write_register(now, adapter, Step::Doorbell(count));
+    }
+
+    fn write_register(&mut self, now: Time, adapter: DeviceId, step: Step) {
+        let bytes = BytesByCategory::of(Category::Other, DOORBELL_BYTES);
+        self.awaited_writes += u32::from(self.awaits_writes_to(adapter));
         self.submit(now, adapter, step, Operation::RegisterWrite, bytes);
+    }
+
+    /// Reports whether the number of register writes to this adapter that the bus has not taken yet is limited.
+    fn awaits_writes_to(&self, adapter: DeviceId) -> bool {
+        let config = &self.engines[usize::from(adapter.0)].config;
+        self.bus.is_some() && config.posted_register_writes.is_some()
+    }
+
+    /// Reports whether the host's processor waits for register writes.
+    #[inline]
+    pub(super) fn stalls_host(&self) -> bool {
+        self.awaited_writes > self.posted_writes
     }
 
     /// Starts the transfer of `count` responses from an adapter.
@@ -248,7 +274,7 @@ impl Carrier {
             return;
         };
         let bytes = match operation {
-            Operation::DmaWrite => BytesByCategory::of(Category::Other, MESSAGE_BYTES),
+            Operation::DmaWrite => BytesByCategory::of(Category::Other, MESSAGE_BYTES.into()),
             _ => BytesByCategory::default(),
         };
         self.arriving_at_host += 1;
@@ -390,6 +416,9 @@ impl Carrier {
             if let Some(transfers) = &mut self.transfers {
                 transfers.end(done.tag, device, step.name(), done.at);
             }
+            if matches!(step, Step::Doorbell(_) | Step::Register) && self.awaits_writes_to(device) {
+                self.awaited_writes -= 1;
+            }
             match step {
                 Step::Doorbell(count) => {
                     let each = self.engine(device).config.descriptor_bytes;
@@ -425,7 +454,7 @@ impl Carrier {
             Step::Interrupt(count) => self.land(at, device, Crossing::Responses(count)),
             Step::Announce => self.land(at, device, Crossing::Interrupt),
             Step::Move(crossing) => self.land(at, device, crossing),
-            Step::Read { number: None, .. } => {}
+            Step::Register | Step::Read { number: None, .. } => {}
             Step::Read {
                 number: Some(number),
                 ..
@@ -435,9 +464,12 @@ impl Carrier {
         }
     }
 
-    /// Writes the registers that the driver writes while it handles an interrupt. No one waits for these writes.
+    /// Writes the registers that the driver writes while it handles an interrupt.
     fn write_registers(&mut self, now: Time, adapter: DeviceId) {
         let registers = self.engine(adapter).config.interrupt_register_writes;
+        if self.awaits_writes_to(adapter) {
+            return (0..registers).for_each(|_| self.write_register(now, adapter, Step::Register));
+        }
         let Some(bus) = &mut self.bus else { return };
         for _ in 0..registers {
             bus.submit(

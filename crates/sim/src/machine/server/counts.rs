@@ -224,8 +224,9 @@ impl Server {
             ("host_buffer_too_short", stats.packets_too_long),
         ];
         let of_queues = adapter.drops().into_iter().flat_map(Drops::iter);
+        let hardware = adapter.hardware.as_ref();
         let of_hardware =
-            self.hardware_drops[nic].map(|count| (Dropped::ReceiveFifo.name(), count));
+            hardware.map(|hardware| (Dropped::ReceiveFifo.name(), hardware.dropped()));
         Counts {
             drops: counts(of_queues.chain(of_adapter).chain(of_hardware)),
             ..Counts::of_tcp(adapter.tcp_stats())

@@ -7,24 +7,29 @@ use super::super::changes::Change;
 use super::super::host_processor::{HostProcessor, preloaded};
 use super::super::meter::HostMeter;
 use super::super::subnets;
+use super::super::system_calls::SystemCalls;
 use super::End;
 use super::adapter_calls::{AdapterCalls, numbered};
 use super::answering::Answering;
 use super::carrier::Carrier;
+use super::file_system::FileSockets;
 use super::host_stack::{Around, HostStack};
-use super::metered::{LinkMeter, Metered};
+use super::metered::{LinkMeter, Metered, OnHost};
 use super::turns::Turns;
 use super::worker::Worker;
-use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig, Piece};
+use crate::config::{EstablishedBy, Experiment, Invalid, Piece};
 use baton_bus::link::LinkError;
 use baton_host::layer::{AdapterId, Move, Place};
 use baton_host::{Ready, SocketId};
 use baton_kernel::{
     DiskRead, FileCacheStats, FileSystem, Meter, NetworkDrops, NetworkMemory, Op, Owner, footprint,
 };
-use baton_wire::{Endpoint, Flow, Symbolic, Time};
+use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
 use baton_workload::Workload;
 use std::collections::VecDeque;
+
+/// Minimum interval between two reports of the processor's work to the selection policy.
+const BETWEEN_REPORTS: Span = Span::from_ms(1);
 
 /// The process with its own state.
 pub(super) struct HostProcess {
@@ -49,19 +54,23 @@ pub(super) struct HostProcess {
     events: Turns,
     /// Meters by adapter.
     link_meters: Vec<LinkMeter>,
+    /// When to report the processor's work to the selection policy next, or [`Time::NEVER`] if the policy does not want that.
+    reports_at: Time,
+    /// Since when the process could work but waits for the processor's register writes.
+    stalled_since: Option<Time>,
 }
 
 impl HostProcess {
-    /// Creates a process that will listen at each adapter's address.
+    /// Creates a process that will listen at each adapter's address; `nics` is the experiment as each of its NICs sees it.
     pub(super) fn new(
         experiment: &Experiment,
-        config: &OffloadHostConfig,
-        established_by: EstablishedBy,
+        nics: &[Experiment],
         policies: &mut Policies,
         ends: &mut [End],
         workload: &dyn Workload,
     ) -> Result<Self, Invalid> {
-        let stack = match established_by {
+        let config = &experiment.offload.host;
+        let stack = match experiment.offload.established_by {
             EstablishedBy::Adapter => {
                 listen(experiment.host.kernel.backlog, ends)?;
                 None
@@ -69,7 +78,7 @@ impl HostProcess {
             EstablishedBy::Host => {
                 let policy = || experiment.host.kernel.selection.build();
                 let selection = policies.selection.take().unwrap_or_else(policy);
-                let stack = HostStack::new(experiment, config, selection, ends)?;
+                let stack = HostStack::new(experiment, nics, selection, ends)?;
                 Some(Box::new(stack))
             }
         };
@@ -101,7 +110,12 @@ impl HostProcess {
             responses: Turns::default(),
             events: Turns::default(),
             link_meters,
+            reports_at: Time::NEVER,
+            stalled_since: None,
         };
+        if (process.stack.as_ref()).is_some_and(|stack| stack.layer().wants_work()) {
+            process.reports_at = Time::ZERO;
+        }
         process.expect(Time::ZERO, ends);
         Ok(process)
     }
@@ -214,6 +228,14 @@ impl HostProcess {
         taps: &mut Taps,
     ) -> Result<(), LinkError> {
         if self.due <= now {
+            if carrier.stalls_host() {
+                self.stalled_since.get_or_insert(now);
+                self.due = carrier.due();
+                return Ok(());
+            }
+            if let Some(since) = self.stalled_since.take() {
+                host.wait(since, now);
+            }
             self.do_piece(now, ends, host)?;
             self.due = host.end_piece(now);
             if let Some(recorder) = taps.recorder() {
@@ -236,6 +258,12 @@ impl HostProcess {
         ends: &mut [End],
         host: &mut HostProcessor,
     ) -> Result<(), LinkError> {
+        if now >= self.reports_at
+            && let Some(stack) = &mut self.stack
+        {
+            self.reports_at = now + BETWEEN_REPORTS;
+            stack.layer_mut().handle_work(now, host.busy(now), 0);
+        }
         let goes_on = std::mem::take(&mut self.goes_on);
         let responding = ends.iter().filter(|end| end.link.is_waiting_for_host());
         let interrupts = match self.worker.is_waking() && !goes_on {
@@ -382,7 +410,7 @@ impl HostProcess {
         now: Time,
         ends: &mut [End],
         meter: &mut HostMeter,
-        what: impl FnOnce(&mut Application, &mut Metered<'_>),
+        what: impl FnOnce(&mut Application, &mut Metered<'_, '_>),
     ) {
         let mut around = Around {
             files: &mut self.files,
@@ -390,18 +418,14 @@ impl HostProcess {
             answering: &mut self.answering,
             meter,
         };
-        let Some(stack) = &mut self.stack else {
-            let mut calls = AdapterCalls::new(now, ends);
-            return what(
-                &mut self.application,
-                &mut Metered::new(&mut calls, &mut around),
-            );
+        let application = &mut self.application;
+        let on = |sockets: &mut dyn FileSockets, around: &mut Around<'_, HostMeter>| {
+            what(application, &mut SystemCalls(OnHost { sockets, around }));
         };
-        let mut calls = stack.calls(now, ends);
-        what(
-            &mut self.application,
-            &mut Metered::new(&mut calls, &mut around),
-        );
+        let Some(stack) = &mut self.stack else {
+            return on(&mut AdapterCalls::new(now, ends), &mut around);
+        };
+        on(&mut stack.calls(now, ends), &mut around);
         around.meter.owner(Owner::Host);
         stack.settle(now, ends, &mut around);
     }

@@ -7,12 +7,12 @@ use super::answering::Answering;
 use super::data::LinkData;
 use super::driver::Driver;
 use super::link::SimulatedLink;
-use crate::config::{Experiment, Invalid, OffloadHostConfig};
+use crate::config::{Experiment, Invalid};
 use crate::hardware::nic::Checksums;
 use baton_bus::interconnect::InterconnectConfig;
 use baton_host::layer::{AdapterId, LayerCalls, SocketLayer, StackMove};
 use baton_host::process::{HostProcess, Lower, PacketSocket};
-use baton_host::{Borrower, Selection};
+use baton_host::{Borrower, Selection, SocketId};
 use baton_kernel::{FileSystem, Meter, NetworkMemory, Op, footprint};
 use baton_tcp::{ConnId, Event, Stack};
 use baton_wire::{Flow, SeqNr, Span, Symbolic, Time};
@@ -46,12 +46,13 @@ impl HostStack {
     /// Creates a stack that listens at each adapter's address and receives packets from the adapters.
     pub(super) fn new(
         experiment: &Experiment,
-        config: &OffloadHostConfig,
+        nics: &[Experiment],
         selection: Box<dyn Selection>,
         ends: &mut [End],
     ) -> Result<Self, Invalid> {
         let mut stack = Stack::new(experiment.tcp.clone(), experiment.run.seed ^ 0x5e17_e700);
-        let most = config.interface.most_sockets as usize;
+        let interface = &experiment.offload.host.interface;
+        let most = interface.most_sockets as usize;
         let mut layer = SocketLayer::new(most, Some(selection));
         let mut packets = Vec::with_capacity(ends.len());
         for (adapter, end) in (0..).zip(&mut *ends) {
@@ -68,9 +69,9 @@ impl HostStack {
         let caches = ends.iter().map(|end| &end.os.config().nic_cache);
         let blocks = caches.filter(|cache| cache.enabled);
         let smallest = blocks.map(|cache| cache.block_bytes).min();
-        let takes_time = experiment.interconnect != InterconnectConfig::Ideal;
+        let takes_time = nics[0].interconnect != InterconnectConfig::Ideal;
         let driver = Driver::new(experiment.tcp.mss.into(), takes_time, smallest);
-        let (most, may) = (driver.most_sends(), config.interface.packet_sends());
+        let (most, may) = (driver.most_sends(), interface.packet_sends());
         if most > may as usize {
             let path = "offload.host.interface.packet_buffers";
             let expected = format!("at least {most}, the parts of a packet");
@@ -81,11 +82,7 @@ impl HostStack {
                 stack,
                 driver,
                 sent: vec![VecDeque::new(); packets.len()],
-                checksums: experiment
-                    .of_nics()?
-                    .iter()
-                    .map(|of_nic| of_nic.nic.checksums())
-                    .collect(),
+                checksums: nics.iter().map(|of_nic| of_nic.nic.checksums()).collect(),
             },
             process: HostProcess::new(layer, packets),
         })
@@ -252,7 +249,7 @@ impl<M: Meter> Lower<LinkData> for Kernel<'_, '_, M> {
             Event::Closed(_) => {
                 files.handle_left(borrower, memory.buffers(), *m);
                 answering.connection_left(conn);
-                let end = now + Span::from_ms(2 * u64::from(stack.config().msl_ms));
+                let end = end_of_time_wait(now, stack);
                 let waits = |flow: &Flow| stack.in_time_wait(now, flow).then_some(end);
                 memory.closed(conn, now, waits, *m);
             }
@@ -260,24 +257,39 @@ impl<M: Meter> Lower<LinkData> for Kernel<'_, '_, M> {
         }
     }
 
-    /// Updates the kernel's state for a connection that has left the stack or come back.
-    fn moved(&mut self, moved: StackMove) {
+    /// Updates the kernel's state for a connection that has left the stack, come back or ended on an adapter.
+    fn moved(&mut self, now: Time, moved: StackMove) {
         let Around {
             files,
             memory,
             answering,
             meter: m,
         } = &mut *self.around;
-        let (conn, socket) = (moved.conn, moved.socket);
-        let handle = moved.on_adapter.map(|on_adapter| on_adapter.0);
-        if moved.is_back {
-            let flow = self.tcp.stack.flow(conn);
-            let readable = self.tcp.stack.readable_len(conn);
-            memory.handed_back((conn, &flow), (socket, handle), readable, *m);
-        } else {
-            files.handle_left(Borrower::Connection(conn), memory.buffers(), *m);
-            answering.connection_left(conn);
-            memory.handed_off(conn, (socket, handle), *m);
+        let stack = &self.tcp.stack;
+        let number = |on_adapter: Option<SocketId>| on_adapter.map(|id| id.0);
+        match moved {
+            StackMove::Left {
+                conn,
+                socket,
+                on_adapter,
+            } => {
+                files.handle_left(Borrower::Connection(conn), memory.buffers(), *m);
+                answering.connection_left(conn);
+                memory.handed_off(conn, (socket, number(on_adapter)), *m);
+            }
+            StackMove::Back {
+                conn,
+                socket,
+                on_adapter,
+            } => {
+                let (flow, readable) = (stack.flow(conn), stack.readable_len(conn));
+                let of = (socket, number(on_adapter));
+                memory.handed_back((conn, &flow), of, readable, *m);
+            }
+            StackMove::Ended { flow, closed_first } => {
+                let until = closed_first.then(|| end_of_time_wait(now, stack));
+                memory.ended_elsewhere(&flow, now, until, *m);
+            }
         }
     }
 
@@ -310,4 +322,9 @@ impl<M: Meter> Lower<LinkData> for Kernel<'_, '_, M> {
         }
         true
     }
+}
+
+/// Returns when the TIME-WAIT of a connection that closes now ends.
+fn end_of_time_wait(now: Time, stack: &Stack<LinkData>) -> Time {
+    now + Span::from_ms(2 * u64::from(stack.config().msl_ms))
 }

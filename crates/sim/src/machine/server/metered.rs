@@ -1,51 +1,32 @@
-//! Cost of sockets for the host's processor: system calls, requests and responses, copies.
+//! Cost of sockets for the host's processor: memory and files behind system calls, requests and responses, copies.
 
 use super::super::application::System;
 use super::super::meter::HostMeter;
+use super::super::system_calls::{KernelSockets, SystemCalls};
 use super::adapter_calls::number;
-use super::answering::Answering;
 use super::data::LinkData;
 use super::data_cache::DirectoryWork;
 use super::file_system::{FileSockets, ToSocket};
 use super::host_stack::Around;
 use super::link::{HostWork, SimulatedLink};
-use baton_apps::{Costs, symbolic};
+use baton_apps::symbolic;
 use baton_host::adapter::FileChange;
 use baton_host::{FileContent, FileId, Gone, Receive, SocketId, Sockets, Unread};
-use baton_kernel::footprint::{
-    self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET, CLUSTER_BYTES,
-};
-use baton_kernel::{Access, FileSystem, Layer, Meter, NetworkMemory, Op, Owner, Pool};
+use baton_kernel::footprint::{self, CLUSTER_BYTES};
+use baton_kernel::{Layer, Meter, Op, Owner, Pool};
 use baton_tcp::ConnId;
 use baton_wire::{Payload, SeqNr, Symbolic};
 
-/// Calls of sockets and files, which are charged as system calls.
-pub(super) struct Metered<'a> {
-    sockets: &'a mut dyn FileSockets,
-    files: &'a mut FileSystem<Symbolic>,
-    memory: &'a mut NetworkMemory,
-    answering: &'a mut Answering,
-    meter: &'a mut HostMeter,
+/// System calls of the application.
+pub(super) type Metered<'a, 'b> = SystemCalls<OnHost<'a, 'b>>;
+
+/// Sockets on adapters and on the host's own stack, with the host's memory and files.
+pub(super) struct OnHost<'a, 'b> {
+    pub(super) sockets: &'a mut dyn FileSockets,
+    pub(super) around: &'a mut Around<'b, HostMeter>,
 }
 
-impl<'a> Metered<'a> {
-    pub(super) fn new(
-        sockets: &'a mut dyn FileSockets,
-        around: &'a mut Around<'_, HostMeter>,
-    ) -> Self {
-        Self {
-            sockets,
-            files: around.files,
-            memory: around.memory,
-            answering: around.answering,
-            meter: around.meter,
-        }
-    }
-
-    fn begin(&mut self, socket: SocketId, body: Op) {
-        footprint::syscall(self.meter, body, Some(socket.0));
-    }
-
+impl OnHost<'_, '_> {
     /// Writes to a connection of the host's stack as much as there is buffer space and memory for.
     fn write(
         &mut self,
@@ -55,7 +36,10 @@ impl<'a> Metered<'a> {
     ) -> Result<usize, Gone> {
         let room = self.sockets.send_room(socket)?;
         let fits = room.min(data.len as usize) as u32;
-        let buffered = self.memory.write(conn, socket, (from, fits), self.meter);
+        let buffered = self
+            .around
+            .memory
+            .write(conn, socket, (from, fits), self.around.meter);
         let sent = match buffered {
             0 => 0,
             _ => {
@@ -65,7 +49,7 @@ impl<'a> Metered<'a> {
         };
         // All data that was sent is gone, so wait for memory or buffer space before the rest.
         if buffered < fits {
-            self.files.wait_for_memory(socket);
+            self.around.files.wait_for_memory(socket);
         } else if fits < data.len {
             self.sockets.want_room(socket);
         }
@@ -80,57 +64,45 @@ impl<'a> Metered<'a> {
         let of = conn.filter(|_| is_new).map(|conn| (conn, arrival));
         let what = (content, len.into());
         let ends = self.sockets.adapters();
-        if (self.answering).choose((socket, of), what, ends, self.meter) {
+        if (self.around.answering).choose((socket, of), what, ends, self.around.meter) {
             self.sockets.answer_elsewhere(socket);
         }
-        Some(self.answering.nic_of(conn, arrival))
-    }
-
-    /// Frees everything that belongs to a socket that the application has closed.
-    fn let_go(&mut self, socket: SocketId) {
-        footprint::socket_free(self.meter, socket.0);
-        self.files.close(socket);
-        self.answering.let_go(socket);
-        if let Some((conn, _)) = self.sockets.in_stack(socket) {
-            self.memory.closed_by_application(conn);
-        }
-    }
-
-    /// Charges the application's side of a copy.
-    fn touch_application(&mut self, socket: SocketId, offset: u32, bytes: u32, access: Access) {
-        let (layer, pool) = (Layer::Syscall, Pool::AppBuffer);
-        let bytes = bytes.min(APP_HALF_BYTES);
-        self.meter
-            .touch(layer, pool, socket.0, offset, bytes, access);
+        Some(self.around.answering.nic_of(conn, arrival))
     }
 }
 
-impl Sockets<Symbolic> for Metered<'_> {
-    fn accept(&mut self) -> Option<SocketId> {
-        footprint::syscall(self.meter, Op::SyscallAccept, None);
-        let id = self.sockets.accept()?;
-        footprint::socket_create(self.meter, id.0);
-        footprint::accept(self.meter, id.0);
+impl KernelSockets for OnHost<'_, '_> {
+    type Data = LinkData;
+    type Meter = HostMeter;
+
+    #[inline]
+    fn parts(&mut self) -> (&mut dyn Sockets<LinkData>, &mut HostMeter) {
+        (self.sockets, self.around.meter)
+    }
+
+    fn unread(&self, socket: SocketId) -> Unread {
+        self.sockets.unread(socket)
+    }
+
+    fn accepted(&mut self, id: SocketId) {
         if let Some((conn, _)) = self.sockets.in_stack(id) {
-            self.memory.accepted(conn, id, self.meter);
+            self.around.memory.accepted(conn, id, self.around.meter);
         }
-        Some(id)
     }
 
     fn receive(&mut self, socket: SocketId, max: usize) -> Receive<Symbolic> {
-        self.begin(socket, Op::SyscallRead);
         let in_stack = self.sockets.in_stack(socket);
         match self.sockets.receive(socket, max) {
             Receive::Data(data) => match data.content() {
                 Some(content) => {
                     let bytes = content.len;
                     match in_stack {
-                        Some((conn, _)) => self.memory.read(conn, socket, bytes, self.meter),
-                        None => {
-                            footprint::receive_drop(self.meter, socket.0);
-                            let (at, access) = (APP_RECEIVE_OFFSET, Access::Write);
-                            self.touch_application(socket, at, bytes, access);
+                        Some((conn, _)) => {
+                            self.around
+                                .memory
+                                .read(conn, socket, bytes, self.around.meter)
                         }
+                        None => self.copy_out(socket, bytes),
                     }
                     Receive::Data(content)
                 }
@@ -142,18 +114,12 @@ impl Sockets<Symbolic> for Metered<'_> {
         }
     }
 
-    fn unread(&self, socket: SocketId) -> Unread {
-        self.sockets.unread(socket)
-    }
-
     fn send(&mut self, socket: SocketId, data: Symbolic) -> Result<usize, Gone> {
-        self.begin(socket, Op::SyscallWrite);
         if let Some(in_stack) = self.sockets.in_stack(socket) {
             return self.write(socket, data, in_stack);
         }
         let sent = self.sockets.send(socket, LinkData::Content(data))?;
-        footprint::send_append(self.meter, socket.0);
-        self.touch_application(socket, APP_SEND_OFFSET, sent as u32, Access::Read);
+        self.copy_in(socket, sent as u32);
         Ok(sent)
     }
 
@@ -165,8 +131,6 @@ impl Sockets<Symbolic> for Metered<'_> {
         content: FileContent,
         data: Symbolic,
     ) -> Result<usize, Gone> {
-        self.begin(socket, Op::SyscallSendfile);
-        footprint::file_lookup(self.meter, content.file.0);
         let adapter = self.answering_nic(socket, &content, data.len);
         let before = DirectoryWork::of(self.sockets.adapters());
         let mut to = ToSocket {
@@ -175,78 +139,56 @@ impl Sockets<Symbolic> for Metered<'_> {
             adapter,
         };
         let len = data.len as usize;
-        let buffers = self.memory.buffers();
-        let sent = (self.files).send(socket, content, len, &mut to, buffers, self.meter);
+        let buffers = self.around.memory.buffers();
+        let sent =
+            (self.around.files).send(socket, content, len, &mut to, buffers, self.around.meter);
         if let Some(adapter) = adapter {
-            before.charge_since(self.sockets.adapters(), adapter, [content], self.meter);
+            before.charge_since(
+                self.sockets.adapters(),
+                adapter,
+                [content],
+                self.around.meter,
+            );
         }
-        let sent = sent?;
-        if sent > 0 {
-            footprint::send_append(self.meter, socket.0);
+        sent
+    }
+
+    fn let_go(&mut self, socket: SocketId) {
+        footprint::socket_free(self.around.meter, socket.0);
+        self.around.files.close(socket);
+        self.around.answering.let_go(socket);
+        if let Some((conn, _)) = self.sockets.in_stack(socket) {
+            self.around.memory.closed_by_application(conn);
         }
-        Ok(sent)
-    }
-
-    fn set_cork(&mut self, socket: SocketId, cork: bool) {
-        self.begin(socket, Op::SyscallOption);
-        self.sockets.set_cork(socket, cork);
-    }
-
-    fn shutdown(&mut self, socket: SocketId) -> bool {
-        self.begin(socket, Op::SyscallClose);
-        self.sockets.shutdown(socket)
-    }
-
-    fn close(&mut self, socket: SocketId) {
-        self.begin(socket, Op::SyscallClose);
-        self.let_go(socket);
-        self.sockets.close(socket);
-    }
-
-    fn abort(&mut self, socket: SocketId) {
-        self.begin(socket, Op::SyscallClose);
-        self.let_go(socket);
-        self.sockets.abort(socket);
-    }
-}
-
-impl Costs for Metered<'_> {
-    fn work(&mut self, op: Op, count: u32) {
-        self.meter.run(op, count);
     }
 
     fn read_file(&mut self, content: &FileContent) {
-        self.files.read_mapped(content, self.meter);
-    }
-
-    fn touch(&mut self, pool: Pool, slot: u32, offset: u32, len: u32, access: Access) {
-        let layer = Layer::Application;
-        self.meter.touch(layer, pool, slot, offset, len, access);
+        self.around.files.read_mapped(content, self.around.meter);
     }
 }
 
-impl System for Metered<'_> {
+impl System for Metered<'_, '_> {
     fn edit(&mut self, file: FileId, offset: u64, len: u64) {
-        self.files.edit(file, offset, len);
-        let before = DirectoryWork::of(self.sockets.adapters());
+        self.0.around.files.edit(file, offset, len);
+        let before = DirectoryWork::of(self.0.sockets.adapters());
         let change = FileChange {
             file,
-            revision: self.files.revision(file),
+            revision: self.0.around.files.revision(file),
             offset,
             len: Some(len),
         };
-        let files = &mut *self.files;
+        let files = &mut *self.0.around.files;
         let mut block = |offset, most| files.block(file, offset, most).map(LinkData::Content);
-        self.sockets.file_changed(&change, &mut block);
-        before.charge_changes(self.sockets.adapters(), self.meter);
+        self.0.sockets.file_changed(&change, &mut block);
+        before.charge_changes(self.0.sockets.adapters(), self.0.around.meter);
     }
 
     fn hold(&mut self, file: FileId) {
-        self.files.hold(file);
+        self.0.around.files.hold(file);
     }
 
     fn let_go(&mut self, file: FileId) {
-        self.files.let_go(file);
+        self.0.around.files.let_go(file);
     }
 }
 

@@ -15,9 +15,9 @@ mod data;
 mod data_cache;
 mod driver;
 mod file_system;
+mod hardware;
 mod host_process;
 mod host_stack;
-mod interrupts;
 mod link;
 mod metered;
 mod reads;
@@ -45,8 +45,8 @@ use baton_workload::Workload;
 use carrier::{Carrier, Crossing, Landed};
 use counts::Before;
 use data::LinkData;
+use hardware::Hardware;
 use host_process::HostProcess;
-use interrupts::Interrupts;
 use link::SimulatedLink;
 pub(super) use transfers::BusTransfer;
 
@@ -63,14 +63,8 @@ pub(super) struct Server {
     /// Whether the interconnect is not ideal.
     takes_time: bool,
     before: Before,
-    /// Whether any adapter has hardware, and the interrupts of those that have.
-    has_hardware: bool,
-    interrupts: Vec<Option<Interrupts>>,
-    /// When the hardware of an adapter has its next event, and when an adapter interrupts, at the latest.
+    /// When the hardware of an adapter has its next event.
     hardware_due: Time,
-    interrupt_due: Time,
-    /// Frames for which the packet memory of each adapter with hardware had no space.
-    hardware_drops: Vec<Option<u64>>,
 }
 
 impl Server {
@@ -88,8 +82,7 @@ impl Server {
         let ends = (0..).zip(nics);
         let ends = ends.map(|(number, of_nic)| end(of_nic, number, &policies));
         let mut ends = ends.collect::<Result<Vec<_>, _>>()?;
-        let (host, by) = (&config.host, config.established_by);
-        let host = HostProcess::new(experiment, host, by, &mut policies, &mut ends, workload)?;
+        let host = HostProcess::new(experiment, nics, &mut policies, &mut ends, workload)?;
         if let Some(stack) = host.stack() {
             for (end, (_, socket)) in ends.iter_mut().zip(stack.packets()) {
                 end.link.set_packets(socket.0);
@@ -100,81 +93,53 @@ impl Server {
         let adapters = adapters.collect::<Result<Vec<_>, _>>()?;
         let latency = Span::from_ns(config.link.latency_ns.into());
         let configs = nics.iter().map(|of_nic| &of_nic.nic);
-        let interrupts = nics.iter().map(|of_nic| {
-            let hardware = of_nic.nic.hardware.as_ref()?;
-            Some(Interrupts::new(hardware.receive_interrupts))
-        });
+        let interconnect = &nics[0].interconnect;
         Ok(Self {
-            carrier: Carrier::new(&experiment.interconnect, configs, latency)?,
+            carrier: Carrier::new(interconnect, configs, latency)?,
             adapters,
             ends,
             host,
-            takes_time: experiment.interconnect != InterconnectConfig::Ideal,
+            takes_time: *interconnect != InterconnectConfig::Ideal,
             before: Before::default(),
-            has_hardware: nics.iter().any(|of_nic| of_nic.nic.hardware.is_some()),
-            interrupts: interrupts.collect(),
             hardware_due: Time::NEVER,
-            interrupt_due: Time::NEVER,
-            hardware_drops: nics
-                .iter()
-                .map(|of_nic| of_nic.nic.hardware.as_ref().map(|_| 0))
-                .collect(),
         })
     }
 
-    /// Handles a frame from an adapter's wire, which is the last frame that passed `taps`.
+    /// Handles a frame from the wire of an adapter with its port, which is the last frame that passed `taps`.
     ///
     /// # Errors
     /// One side broke a rule of the link.
     pub(super) fn receive(
         &mut self,
         now: Time,
-        nic: u8,
-        segment: &Segment<Symbolic>,
+        (nic, port): (u8, &mut Port),
+        segment: Segment<Symbolic>,
         taps: &mut Taps,
     ) -> Result<(), LinkError> {
         self.catch_up(now)?;
-        self.adapters[usize::from(nic)].receive(now, (now, data::from_wire(segment)), taps);
+        self.adapters[usize::from(nic)].handle_frame(now, segment, port, taps);
+        self.expect_hardware();
         Ok(())
     }
 
-    /// Announces an event of the hardware of an adapter.
-    pub(super) fn expect_hardware(&mut self, due: Time) {
-        self.hardware_due = self.hardware_due.min(due);
+    /// Computes when the hardware of an adapter has its next event.
+    #[inline]
+    fn expect_hardware(&mut self) {
+        let all = self.adapters.iter();
+        let hardware = all.filter_map(|adapter| adapter.hardware.as_deref());
+        self.hardware_due = hardware.map(Hardware::due).fold(Time::NEVER, Time::min);
     }
 
-    /// Handles the events of the adapters' hardware, and interrupts that are due.
-    #[inline(never)]
+    /// Handles the events of the adapters' hardware that are due.
+    #[cold]
     fn run_hardware(&mut self, now: Time, ports: &mut [Port], taps: &mut Taps) {
-        self.hardware_due = Time::NEVER;
-        for (nic, (adapter, port)) in self.adapters.iter_mut().zip(ports).enumerate() {
-            let Some(hardware) = &mut port.hardware else {
-                continue;
-            };
-            hardware.handle_timeout(now, &mut port.to_clients, taps);
-            while let Some((since, segment)) = hardware.poll_received() {
-                adapter.receive(now, (since, data::from_wire(&segment)), taps);
+        let adapters = (0..).map(DeviceId).zip(&mut self.adapters);
+        for ((device, adapter), port) in adapters.zip(ports) {
+            if adapter.run_hardware(now, port, taps) {
+                self.carrier.announce(now, device);
             }
-            self.hardware_due = self.hardware_due.min(hardware.due());
-            self.hardware_drops[nic] = Some(hardware.dropped());
-            adapter.unblock(port);
         }
-        if self.interrupt_due <= now {
-            for (device, interrupts) in (0..).map(DeviceId).zip(&mut self.interrupts) {
-                if interrupts
-                    .as_mut()
-                    .is_some_and(|one| one.handle_timeout(now))
-                {
-                    self.carrier.announce(now, device);
-                }
-            }
-            self.expect_interrupts();
-        }
-    }
-
-    fn expect_interrupts(&mut self) {
-        let due = self.interrupts.iter().flatten().map(Interrupts::due);
-        self.interrupt_due = due.fold(Time::NEVER, Time::min);
+        self.expect_hardware();
     }
 
     /// Announces a connection from this endpoint, with the number of enqueues to its send buffer, which the simulator knows.
@@ -196,8 +161,7 @@ impl Server {
     #[inline]
     fn work_due(&self) -> Time {
         let of_adapters = self.adapters.iter().map(AdapterProcess::due);
-        let of_hardware = self.hardware_due.min(self.interrupt_due);
-        of_adapters.fold(self.host.due().min(of_hardware), Time::min)
+        of_adapters.fold(self.host.due().min(self.hardware_due), Time::min)
     }
 
     /// Reports whether a process sleeps until something arrives, or may continue with output that was held up. All other processes are busy
@@ -263,7 +227,7 @@ impl Server {
         loop {
             self.carrier.handle_timeout(now);
             self.look(now)?;
-            if self.hardware_due.min(self.interrupt_due) <= now {
+            if self.hardware_due <= now {
                 self.run_hardware(now, ports, taps);
                 self.look(now)?;
             }
@@ -274,9 +238,10 @@ impl Server {
                 }
                 (self.host).begin_work(now, &mut self.ends, &mut self.carrier, host, taps)?;
             }
-            if self.has_hardware {
-                self.after_work(now, ports);
+            if self.host.is_asleep() {
+                self.arm_interrupts(now);
             }
+            self.expect_hardware();
             // After work that took no time there may be more to do.
             let due = self.due();
             if due > now {
@@ -322,39 +287,37 @@ impl Server {
 
     /// Handles the arrival of responses in host memory.
     fn responses_arrived(&mut self, now: Time, device: DeviceId, count: u32) {
-        let Some(interrupts) = &mut self.interrupts[usize::from(device.0)] else {
+        let Some(hardware) = &mut self.adapters[usize::from(device.0)].hardware else {
             return self.host.look_at(now, &self.ends);
         };
-        if interrupts.handle_responses(now, count) {
+        (0..count).for_each(|_| hardware.interrupt.handle_received(now));
+        if hardware.interrupt.poll_message() {
             self.carrier.announce(now, device);
         }
-        self.expect_interrupts();
+        self.expect_hardware();
     }
 
-    /// Computes when the hardware has its next event, after work of the processes.
-    fn after_work(&mut self, now: Time, ports: &[Port]) {
-        for hardware in ports.iter().filter_map(|port| port.hardware.as_ref()) {
-            self.hardware_due = self.hardware_due.min(hardware.due());
-        }
-        if self.host.is_asleep() {
-            for interrupts in self.interrupts.iter_mut().flatten() {
-                interrupts.handle_sleep(now);
+    /// Lets the hardware of the adapters interrupt the host, which sleeps.
+    #[inline]
+    fn arm_interrupts(&mut self, now: Time) {
+        for adapter in &mut self.adapters {
+            if let Some(hardware) = &mut adapter.hardware {
+                hardware.interrupt.end(now, (0, 0), 0);
             }
         }
-        self.expect_interrupts();
     }
 
     /// Handles the arrival of an interrupt from an adapter.
     fn interrupted(&mut self, now: Time, device: DeviceId) {
         self.host.look_at(now, &self.ends);
-        let asleep = self.host.is_asleep();
-        if let Some(interrupts) = &mut self.interrupts[usize::from(device.0)] {
-            interrupts.handle_interrupt();
-            if asleep {
-                interrupts.handle_sleep(now);
+        if let Some(hardware) = &mut self.adapters[usize::from(device.0)].hardware {
+            hardware.interrupt.handle_message();
+            hardware.interrupt.take();
+            if self.host.is_asleep() {
+                hardware.interrupt.end(now, (0, 0), 0);
             }
         }
-        self.expect_interrupts();
+        self.expect_hardware();
     }
 
     /// Records internal events for a timeline from now on.
@@ -437,9 +400,9 @@ fn end(experiment: &Experiment, number: u8, policies: &Policies) -> Result<End, 
     if config.host.piece == Piece::One {
         link.get_one_by_one();
     }
-    let takes_no_time =
-        experiment.interconnect == InterconnectConfig::Ideal && config.link.latency_ns == 0;
-    let takes_no_time = takes_no_time && experiment.nic.hardware.is_none();
+    let takes_no_time = experiment.interconnect == InterconnectConfig::Ideal
+        && config.link.latency_ns == 0
+        && experiment.nic.hardware.is_none();
     // An adapter that does all pending work in one piece would process the data within the same piece.
     if takes_no_time && config.adapter.piece == Piece::One {
         link.move_data_at_once();

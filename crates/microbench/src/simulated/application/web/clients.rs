@@ -4,27 +4,13 @@
 //! that a script marks as pipelined are sent together. Responses are checked byte by byte. Reading costs a client only what TCP costs in
 //! the tests: there are as many clients as are needed.
 
-use super::super::super::frame::Segment;
-use super::super::{Outgoing, Tcp};
+use super::super::tcp::Program;
+use super::super::{Application, Counts, Share, Tcp};
 use baton_apps::symbolic::{self, ResponseReader};
 use baton_tcp::{CloseReason, ConnId, Event};
 use baton_wire::{Payload, Symbolic, Time};
 use baton_workload::{Replay, RequestSpec, Workload};
-use slab::Slab;
 use std::collections::VecDeque;
-
-/// Counts of what clients received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::simulated) struct ClientCounts {
-    /// Complete responses.
-    pub(in crate::simulated) responses: u64,
-    /// Bytes of files.
-    pub(in crate::simulated) content_bytes: u64,
-    /// Connections that were opened.
-    pub(in crate::simulated) connections: u64,
-    /// Connections that ended before all requests were answered.
-    pub(in crate::simulated) lost: u64,
-}
 
 /// One user.
 #[derive(Debug, Default)]
@@ -41,65 +27,43 @@ struct User {
 /// Users on one machine.
 #[derive(Debug)]
 pub(in crate::simulated) struct Clients {
-    pub(in super::super) tcp: Tcp,
-    /// Numbers of this machine and of the server.
-    between: [u8; 2],
+    /// The server's number.
+    server: u8,
     workload: Replay,
     users: Vec<User>,
     /// The user of each connection.
     by_connection: Vec<Option<usize>>,
     has_begun: bool,
-    pub(in crate::simulated) counts: ClientCounts,
+    counts: Counts,
 }
 
 impl Clients {
-    pub(in crate::simulated) fn new(machine: u8, server: u8, users: u32, workload: Replay) -> Self {
-        Self {
-            tcp: Tcp::new(machine),
-            between: [machine, server],
+    /// Creates the application of a machine with this many users.
+    pub(in crate::simulated) fn application(
+        machine: u8,
+        server: u8,
+        users: u32,
+        workload: Replay,
+    ) -> Application {
+        let clients = Self {
+            server,
             workload,
             users: (0..users).map(|_| User::default()).collect(),
             by_connection: Vec::new(),
             has_begun: false,
-            counts: ClientCounts::default(),
-        }
-    }
-
-    pub(in super::super) fn next_due(&self) -> Time {
-        match self.has_begun {
-            true => self.tcp.next_due(),
-            false => Time::ZERO,
-        }
-    }
-
-    pub(in super::super) fn poll_send(
-        &mut self,
-        now: Time,
-        segments: &mut Slab<Segment>,
-    ) -> Option<Outgoing> {
-        if !std::mem::replace(&mut self.has_begun, true) {
-            (0..self.users.len()).for_each(|user| self.begin(now, user));
-        }
-        let next = self.tcp.poll_send(now, segments);
-        self.handle_events(now);
-        next
-    }
-
-    pub(in super::super) fn receive(&mut self, now: Time, segment: Segment) {
-        self.tcp.receive(now, segment);
-        self.tcp.answer(now);
-        self.handle_events(now);
-        self.tcp.answer(now);
+            counts: Counts::default(),
+        };
+        Application::on(Tcp::new(machine, Share::WHOLE), clients)
     }
 
     /// Starts a user's next script on a new connection.
-    fn begin(&mut self, now: Time, number: usize) {
+    fn start(&mut self, now: Time, tcp: &mut Tcp, number: usize) {
         let user = &mut self.users[number];
         self.workload.next_connection(&mut user.script);
         user.next = 0;
         user.to_write.clear();
         user.outstanding.clear();
-        user.connection = self.tcp.connect(now, self.between);
+        user.connection = tcp.connect(now, self.server);
         let connection = user.connection.expect("there are more ports than users");
         let index = connection.0 as usize;
         if index >= self.by_connection.len() {
@@ -108,30 +72,8 @@ impl Clients {
         self.by_connection[index] = Some(number);
     }
 
-    fn handle_events(&mut self, now: Time) {
-        while let Some((connection, event)) = self.tcp.stack.poll_event() {
-            let index = connection.0 as usize;
-            let Some(&Some(number)) = self.by_connection.get(index) else {
-                continue;
-            };
-            match event {
-                Event::Connected => {
-                    self.counts.connections += 1;
-                    self.ask(number);
-                }
-                Event::Acknowledged(_) => self.write(number),
-                Event::Readable => self.read(now, number),
-                Event::Closed(reason) if reason != CloseReason::Normal => {
-                    self.counts.lost += 1;
-                    self.end(now, number);
-                }
-                _ => {}
-            }
-        }
-    }
-
     /// Sends the next request, and all requests pipelined with it.
-    fn ask(&mut self, number: usize) {
+    fn ask(&mut self, tcp: &mut Tcp, number: usize) {
         let user = &mut self.users[number];
         let first = user.next;
         while let Some(spec) = user.script.get(user.next) {
@@ -143,17 +85,17 @@ impl Clients {
             user.to_write.push_back(request);
             user.next += 1;
         }
-        self.write(number);
+        self.write(tcp, number);
     }
 
-    fn write(&mut self, number: usize) {
+    fn write(&mut self, tcp: &mut Tcp, number: usize) {
         let user = &mut self.users[number];
         let Some(connection) = user.connection else {
             return;
         };
         while let Some(request) = user.to_write.front_mut() {
             let len = request.len();
-            let written = self.tcp.stack.write(connection, *request).unwrap_or(0);
+            let written = tcp.stack.write(connection, *request).unwrap_or(0);
             if written < len {
                 *request = request.slice(written, len - written);
                 return;
@@ -162,12 +104,12 @@ impl Clients {
         }
     }
 
-    fn read(&mut self, now: Time, number: usize) {
+    fn read(&mut self, now: Time, tcp: &mut Tcp, number: usize) {
         let user = &mut self.users[number];
         let Some(connection) = user.connection else {
             return;
         };
-        let stack = &mut self.tcp.stack;
+        let stack = &mut tcp.stack;
         while let Some(mut data) = stack.read(connection, usize::MAX) {
             stack.consume(connection, data.len());
             while data.len > 0 {
@@ -190,18 +132,60 @@ impl Clients {
             return;
         }
         if user.next < user.script.len() {
-            self.ask(number);
+            self.ask(tcp, number);
         } else {
-            self.tcp.stack.close(connection);
-            self.end(now, number);
+            tcp.stack.close(connection);
+            self.end(now, tcp, number);
         }
     }
 
     /// Ends a user's connection.
-    fn end(&mut self, now: Time, number: usize) {
+    fn end(&mut self, now: Time, tcp: &mut Tcp, number: usize) {
         if let Some(connection) = self.users[number].connection.take() {
             self.by_connection[connection.0 as usize] = None;
         }
-        self.begin(now, number);
+        self.start(now, tcp, number);
+    }
+}
+
+impl Program for Clients {
+    fn answers_first(&self) -> bool {
+        true
+    }
+
+    fn next_due(&self) -> Time {
+        match self.has_begun {
+            true => Time::NEVER,
+            false => Time::ZERO,
+        }
+    }
+
+    fn begin(&mut self, now: Time, tcp: &mut Tcp) {
+        self.has_begun = true;
+        (0..self.users.len()).for_each(|user| self.start(now, tcp, user));
+    }
+
+    fn handle_event(&mut self, now: Time, tcp: &mut Tcp, connection: ConnId, event: Event) {
+        let user = self.by_connection.get(connection.0 as usize);
+        let Some(number) = user.copied().flatten() else {
+            return;
+        };
+        match event {
+            Event::Connected => {
+                self.counts.connections += 1;
+                self.ask(tcp, number);
+            }
+            Event::Acknowledged(_) => self.write(tcp, number),
+            Event::Readable => self.read(now, tcp, number),
+            Event::Closed(reason) if reason != CloseReason::Normal => {
+                self.counts.lost_connections += 1;
+                self.end(now, tcp, number);
+            }
+            _ => {}
+        }
+    }
+
+    fn counts(&self, _now: Time) -> Counts {
+        self.counts
     }
 }

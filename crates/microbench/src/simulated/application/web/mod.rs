@@ -4,21 +4,21 @@
 mod clients;
 mod metered;
 
-pub(in crate::simulated) use clients::{ClientCounts, Clients};
+pub(in crate::simulated) use clients::Clients;
 
-use super::super::frame::Segment;
 use super::super::host::Meter;
-use super::{Outgoing, Tcp};
+use super::tcp::Program;
+use super::{Application, Share, Tcp};
 use baton_apps::symbolic::SymbolicHttp;
 use baton_apps::web::Server;
 use baton_bus::link::MemoryHost;
 use baton_host::layer::{AdapterEnd, AdapterId, SocketLayer};
 use baton_host::{Ready, SocketId};
 use baton_kernel::footprint;
-use baton_tcp::ConnId;
-use baton_wire::{Flow, Symbolic, Time};
-use metered::Metered;
-use slab::Slab;
+use baton_sim::SystemCalls;
+use baton_tcp::{ConnId, Event};
+use baton_wire::{Symbolic, Time};
+use metered::InMemory;
 
 /// The type of the adapter that this host does not have.
 type NoAdapter = AdapterEnd<Symbolic, MemoryHost<Symbolic>>;
@@ -31,7 +31,6 @@ const EVENTS_IN_A_WAIT: u32 = 64;
 
 /// A web server.
 pub(in crate::simulated) struct WebServer {
-    pub(super) tcp: Tcp,
     sockets: SocketLayer<Symbolic>,
     server: Server<Symbolic, SymbolicHttp>,
     /// Events handled since the last wait.
@@ -45,47 +44,35 @@ impl std::fmt::Debug for WebServer {
 }
 
 impl WebServer {
-    pub(in crate::simulated) fn new(machine: u8) -> Self {
-        let mut tcp = Tcp::new(machine);
+    /// Creates the application of a machine that is a web server.
+    pub(in crate::simulated) fn application(machine: u8) -> Application {
+        let mut tcp = Tcp::new(machine, Share::WHOLE);
         let mut sockets = SocketLayer::new(MOST_SOCKETS, None);
-        sockets.add_listener(tcp.listen(machine), AdapterId(0));
-        Self {
-            tcp,
+        sockets.add_listener(tcp.listen(), AdapterId(0));
+        let server = Self {
             sockets,
             server: Server::new(SymbolicHttp),
             events: 0,
-        }
+        };
+        Application::on(tcp, server)
+    }
+}
+
+impl Program for WebServer {
+    fn handle_event(&mut self, _now: Time, tcp: &mut Tcp, id: ConnId, event: Event) {
+        self.sockets.handle_event(&mut tcp.stack, id, &event);
     }
 
-    pub(super) fn receive(&mut self, now: Time, segment: Segment) {
-        self.tcp.receive(now, segment);
-        self.handle_events();
-        self.tcp.answer(now);
+    fn has_sockets(&self) -> bool {
+        true
     }
 
-    pub(super) fn poll_send(
-        &mut self,
-        now: Time,
-        segments: &mut Slab<Segment>,
-    ) -> Option<Outgoing> {
-        let next = self.tcp.poll_send(now, segments);
-        self.handle_events();
-        next
-    }
-
-    fn handle_events(&mut self) {
-        let stack = &mut self.tcp.stack;
-        while let Some((connection, event)) = stack.poll_event() {
-            self.sockets.handle_event(stack, connection, &event);
-        }
-    }
-
-    pub(super) fn has_work(&self) -> bool {
+    fn has_work(&self) -> bool {
         self.sockets.has_ready()
     }
 
     /// Handles the next event of a socket.
-    pub(super) fn work(&mut self, now: Time, meter: &mut Meter<'_>) -> bool {
+    fn work(&mut self, now: Time, tcp: &mut Tcp, meter: &mut Meter<'_>) -> bool {
         let Some(ready) = self.sockets.next_ready() else {
             return false;
         };
@@ -98,19 +85,16 @@ impl WebServer {
         };
         footprint::wait_event(meter, socket);
         let none: &mut [NoAdapter] = &mut [];
-        let calls = self.sockets.calls(now, &mut self.tcp.stack, none);
-        let mut metered = Metered::new(calls, meter);
-        self.server.step(&mut metered, ready);
-        self.handle_events();
-        self.events = match self.sockets.has_ready() {
+        let calls = self.sockets.calls(now, &mut tcp.stack, none);
+        let mut system = SystemCalls(InMemory { calls, meter });
+        self.server.step(&mut system, ready);
+        while let Some((id, event)) = tcp.stack.poll_event() {
+            self.handle_event(now, tcp, id, event);
+        }
+        self.events = match self.has_work() {
             true => (self.events + 1) % EVENTS_IN_A_WAIT,
             false => 0,
         };
         true
-    }
-
-    /// Returns the number of a connection in the kernel's memory.
-    pub(super) fn connection(&self, flow: &Flow) -> Option<u32> {
-        self.tcp.stack.find(flow).map(|ConnId(number)| number)
     }
 }

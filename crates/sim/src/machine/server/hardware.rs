@@ -1,29 +1,29 @@
 //! The hardware of a NIC between its wires and the adapter's process: MAC, packet memory and engines.
 //!
-//! The DMA between the adapter's process and the host, and the host's interrupts, belong to the link between them.
+//! The DMA between the adapter's process and the host belongs to the link between them.
 
-use super::capture::{LOST_ON_WIRE, Taps};
+use super::super::capture::{LOST_ON_WIRE, Taps};
 use crate::EventQueue;
 use crate::config::NicHardware;
-use crate::hardware::Wire;
-use crate::hardware::nic::{self, Around, Dropped, Event, Firmware, Frame, Nic, Tag};
+use crate::hardware::nic::{self, Around, Dropped, Event, Firmware, Frame, Interrupt, Nic, Tag};
+use crate::hardware::{CHECK_SEQUENCE, Wire};
 use baton_bus::Category;
 use baton_bus::interconnect::Operation;
 use baton_tcp::Segment;
 use baton_timeline::Way;
 use baton_wire::{Symbolic, Time};
 
-/// Bytes of the check sequence, which exists on the wire only.
-const CHECK_SEQUENCE: usize = 4;
-
 /// A segment in the hardware, with the time when it came.
 #[derive(Clone, Debug)]
 struct InFlight(Time, Segment<Symbolic>);
 
 /// The hardware of one NIC.
+#[derive(Debug)]
 pub(super) struct Hardware {
     nic: Nic<InFlight>,
     events: EventQueue<Event>,
+    /// When the host is interrupted because of responses.
+    pub(super) interrupt: Interrupt,
     /// Frames that may wait for the send engine.
     most_to_send: usize,
 }
@@ -33,13 +33,16 @@ impl Hardware {
         Self {
             nic: Nic::new(config, 1, false, Firmware::Apart),
             events: EventQueue::new(),
+            interrupt: Interrupt::new(config, false, true),
             most_to_send: config.descriptors.send as usize,
         }
     }
 
-    /// Returns when the next event is due.
+    /// Returns when the next event or interrupt is due.
+    #[cold]
     pub(super) fn due(&self) -> Time {
-        self.events.peek_time().unwrap_or(Time::NEVER)
+        let event = self.events.peek_time();
+        self.interrupt.due().min(event.unwrap_or(Time::NEVER))
     }
 
     /// Returns whether the adapter must not send more frames now.
@@ -48,6 +51,7 @@ impl Hardware {
     }
 
     /// Handles a frame from the wire.
+    #[cold]
     pub(super) fn receive(
         &mut self,
         now: Time,
@@ -61,6 +65,7 @@ impl Hardware {
     }
 
     /// Sends a frame of the adapter.
+    #[cold]
     pub(super) fn send(
         &mut self,
         now: Time,
@@ -80,12 +85,9 @@ impl Hardware {
         to_clients: &mut Wire<Segment<Symbolic>>,
         taps: &mut Taps,
     ) {
-        while self.due() <= now {
-            let event = self.events.pop();
+        while let Some(event) = self.events.pop_due(now) {
             let (nic, mut around) = self.with_around(now, to_clients, taps);
-            if let Some((_, event)) = event {
-                nic.handle(&mut around, event);
-            }
+            nic.handle(&mut around, event);
             nic.advance(&mut around);
         }
     }
@@ -124,7 +126,7 @@ impl Hardware {
 
 impl Frame for InFlight {
     fn bytes(&self) -> u32 {
-        (self.1.frame_len() - CHECK_SEQUENCE) as u32
+        self.1.frame_len() as u32 - u32::from(CHECK_SEQUENCE)
     }
 
     fn hash(&self) -> u32 {
