@@ -30,65 +30,6 @@ fn adapter(bench: &Workbench, more: &[&str]) -> Ran {
 }
 
 #[test]
-fn an_absent_interface() {
-    let bench = Workbench::new();
-    adapter(&bench, &[]).refused(&["there is no interface nowhere0"]);
-    assert_eq!(bench.files(), [""; 0], "its sockets are removed");
-}
-
-#[test]
-fn batching_that_cannot_work() {
-    let bench = Workbench::new();
-    for (level, reason) in [
-        ("0", "--level: level = 0: expected 1 or more"),
-        (
-            "129",
-            "--level: level = 129: expected 1 to 128, the depth of the ring",
-        ),
-    ] {
-        adapter(&bench, &["--level", level]).refused(&[reason]);
-    }
-    adapter(&bench, &["--batching", "clever"]).refused(&["--batching", "fixed", "adaptive"]);
-    adapter(&bench, &["--batching", "adaptive", "--level", "8"])
-        .refused(&["--batching adaptive finds level and timer itself; leave out --level"]);
-    adapter(&bench, &["--timer-us", "1000001"]).refused(&["--timer-us", "0..=1000000"]);
-    adapter(&bench, &["--most-applications", "0"]).refused(&["--most-applications", "1..=4096"]);
-}
-
-#[test]
-fn queues_that_cannot_work() {
-    let bench = Workbench::new();
-    adapter(&bench, &["--scheduler", "lifo"]).refused(&["--scheduler", "fcfs", "host-first"]);
-    for queue in [
-        "--arrival-queue-packets",
-        "--receive-queue-packets",
-        "--descriptor-queue-entries",
-    ] {
-        adapter(&bench, &["--scheduler", "fcfs", queue, "0"]).refused(&[queue, "1..=1048576"]);
-        adapter(&bench, &[queue, "64"]).refused(&["--scheduler <ORDER>"]);
-    }
-    adapter(
-        &bench,
-        &["--scheduler", "fcfs", "--transmit-burst-segments", "65"],
-    )
-    .refused(&["--transmit-burst-segments", "1..=64"]);
-}
-
-#[test]
-fn batching_of_descriptors_without_an_adapter() {
-    let bench = Workbench::new();
-    for option in [["--level", "4"], ["--batching", "fixed"]] {
-        let serve = ["live", "serve", "--kernel", "--root", "."];
-        let arguments = [&serve[..], &option].concat();
-        bench
-            .run(&arguments)
-            .refused(&["descriptors are used only with --adapter"]);
-    }
-    adapter(&bench, &["--max-descriptors", "0"])
-        .refused(&["--max-descriptors: max_descriptors = 0: expected 1 or more"]);
-}
-
-#[test]
 fn measuring_batching_without_what_it_needs() {
     let bench = Workbench::new();
     let reproduce = ["reproduce", "batching", "--live"];
@@ -98,33 +39,6 @@ fn measuring_batching_without_what_it_needs() {
         .refused(&["the command `httperf` is missing; install the package httperf"]);
     let simulated = [&reproduce[..], &["--profile", "offload-pcie"]].concat();
     bench.run(&simulated).refused(&["--live", "--profile"]);
-}
-
-#[test]
-fn a_core_that_does_not_exist() {
-    let bench = Workbench::new();
-    adapter(&bench, &["--core", "1023"])
-        .refused(&["--core 1023: there is no such core", "expected"]);
-}
-
-#[test]
-fn a_path_that_is_not_a_socket() {
-    let bench = Workbench::new();
-    for flag in ["--listen", "--control"] {
-        bench.write("text", "text");
-        adapter(&bench, &[flag, "text"]).refused(&[
-            &format!("{flag} text: exists and is not a socket"),
-            "give another path",
-        ]);
-        assert_eq!(bench.read("text"), "text", "the file is not changed");
-    }
-}
-
-#[test]
-fn a_group_that_does_not_exist() {
-    let bench = Workbench::new();
-    adapter(&bench, &["--group", "no-such-group"]).refused(&["--group", "there is no such group"]);
-    assert_eq!(bench.files(), [""; 0], "no socket is left");
 }
 
 /// `live serve` waits a moment for the socket of an adapter that has only just been started.
@@ -255,17 +169,6 @@ fn a_socket_on_which_another_process_answers() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written() {
-    let bench = Workbench::new();
-    for flag in ["--listen", "--control"] {
-        adapter(&bench, &[flag, "none/baton.sock"]).refused(&[
-            &format!("{flag} none/baton.sock: "),
-            "give a path in a directory that is writable",
-        ]);
-    }
-}
-
-#[test]
 fn a_tcp_port_that_is_in_use() {
     let bench = Workbench::new();
     let held = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -275,19 +178,6 @@ fn a_tcp_port_that_is_in_use() {
         "in use",
         "a free port",
     ]);
-}
-
-/// Applications that connect over TCP are not authenticated, so the adapter listens on loopback addresses only, unless `--trust-network` is given.
-#[test]
-fn a_tcp_port_for_other_machines() {
-    let bench = Workbench::new();
-    for address in ["192.0.2.7:1", "0.0.0.0:0", "[::]:0"] {
-        let text =
-            format!("--listen-tcp {address}: clients that connect over TCP are not authenticated");
-        adapter(&bench, &["--listen-tcp", address]).refused(&[&text, "loopback"]);
-    }
-    adapter(&bench, &["--listen-tcp", "192.0.2.7:1", "--trust-network"])
-        .refused(&["--listen-tcp 192.0.2.7:1: ", "requested address"]);
 }
 
 /// Only root can make interfaces.

@@ -20,6 +20,8 @@ const ALL: &[(&str, fn())] = baton_testkit::tests![
     the_module_gives_the_same_bytes_as_this_program,
     a_slider_gives_what_baton_run_gives,
     own_logs_are_replayed_plain_and_compressed,
+    no_handoff_is_beside_and_the_address_keeps_what_is_set,
+    a_page_with_a_log_starts_with_it,
     bad_input_is_told_and_runs_are_cancelled,
 ];
 /// Tests that also need axe-core.
@@ -54,7 +56,7 @@ fn page(bench: &Workbench, experiment: &str) -> Browser {
     bench.baton("explore x.toml --out page.html").ok();
     let mut browser = Browser::open(&bench.path("page.html"), &bench.path("."));
     browser.wait_until(
-        "document.readyState === 'complete' && typeof state === 'object' && state.present !== null",
+        "document.readyState === 'complete' && typeof state === 'object' && Boolean(state.present)",
     );
     browser
 }
@@ -135,11 +137,11 @@ fn a_slider_gives_what_baton_run_gives() {
     let rate = run.expect("results").request_rate().mean;
     let shown =
         browser.evaluate("document.querySelector('#numbers td').textContent.replaceAll(',', '')");
-    let shown: f64 = shown
-        .as_str()
-        .and_then(|text| text.parse().ok())
-        .expect("a number");
+    // The interval follows.
+    let shown = shown.as_str().and_then(|text| text.split(' ').next());
+    let shown: f64 = shown.and_then(|text| text.parse().ok()).expect("a number");
     assert!((shown - rate).abs() <= rate * 5e-4, "{shown}, not {rate}");
+    browser.evaluate("document.getElementById('against').value = 'previous'; showAll()");
     let notes = browser.evaluate(&text("notes"));
     assert!(
         notes
@@ -190,6 +192,72 @@ fn own_logs_are_replayed_plain_and_compressed() {
     bench.baton("run explored.toml --json explored.json").ok();
     let expected: Value = serde_json::from_str(&bench.read("explored.json")).expect("JSON");
     let results: Value = serde_json::from_str(results[0].as_str().expect("text")).expect("JSON");
+    assert_eq!(
+        results["runs"][0]["clients"],
+        expected["runs"][0]["clients"]
+    );
+}
+
+fn no_handoff_is_beside_and_the_address_keeps_what_is_set() {
+    let bench = Workbench::new();
+    let handoff = "[host.kernel.selection]\npolicy = \"fcfs\"\n[nic.firmware]\nhard_limit = 1000\n";
+    let mut browser = page(&bench, &format!("{FIXED}{SHORT}{handoff}"));
+    browser.wait_until("state.base !== null && !state.running");
+    let heads = "[...document.querySelectorAll('#numbers table:first-of-type thead th')].slice(0, 4).map(th => th.textContent).join()";
+    assert_eq!(
+        browser.evaluate(heads),
+        "measure,this run,no handoff,difference"
+    );
+    let set = [
+        "--set",
+        "host.kernel.selection.policy=never",
+        "--json",
+        "never.json",
+    ];
+    bench.run(&[&["run", "x.toml"], &set[..]].concat()).ok();
+    let never: Value = serde_json::from_str(&bench.read("never.json")).expect("JSON");
+    let base = browser.evaluate("state.base.results");
+    let base: Value = serde_json::from_str(base.as_str().expect("text")).expect("JSON");
+    assert_eq!(base["runs"][0]["clients"], never["runs"][0]["clients"]);
+    browser.evaluate("controlOf('nic.mips').input.value = '500'; document.getElementById('more').value = 'wire.rate_mbps = 900'; run()");
+    browser.wait_until("!state.running");
+    let address = browser.evaluate("location.hash");
+    assert_eq!(address, "#nic.mips=500&wire.rate_mbps=900");
+    drop(browser);
+    let address = format!("page.html{}", address.as_str().expect("text"));
+    let mut browser = Browser::open(&bench.path(&address), &bench.path("again"));
+    browser.wait_until("typeof state === 'object' && Boolean(state.present)");
+    let asked = browser.evaluate("JSON.stringify(state.asked)");
+    assert_eq!(asked, r#"[["nic.mips","500"],["wire.rate_mbps","900"]]"#);
+    browser.evaluate("document.getElementById('more').value = 'nonsense'; run()");
+    browser.wait_until(
+        "document.getElementById('state').textContent === 'nonsense: expected KEY = VALUE'",
+    );
+}
+
+fn a_page_with_a_log_starts_with_it() {
+    let bench = Workbench::new();
+    bench.write("x.toml", &format!("{FIXED}{SHORT}"));
+    let log = fs::read_to_string(root().join("samples/access.log")).expect("a sample");
+    bench.write("access.log", &log);
+    let ran = bench
+        .baton("explore x.toml --log access.log --out page.html")
+        .ok();
+    assert!(
+        ran.stderr.contains("the page contains the log access.log"),
+        "{ran:?}"
+    );
+    // The page needs no other file.
+    fs::remove_file(bench.path("access.log")).expect("it is there");
+    let mut browser = Browser::open(&bench.path("page.html"), &bench.path("."));
+    browser.wait_until("typeof state === 'object' && Boolean(state.present)");
+    let results = browser.evaluate("state.present.results");
+    let results: Value = serde_json::from_str(results.as_str().expect("text")).expect("JSON");
+    bench.write("access.log", &log);
+    bench
+        .baton("run x.toml --log access.log --json run.json")
+        .ok();
+    let expected: Value = serde_json::from_str(&bench.read("run.json")).expect("JSON");
     assert_eq!(
         results["runs"][0]["clients"],
         expected["runs"][0]["clients"]

@@ -1,15 +1,23 @@
 //! A page of `baton report` in a browser, which runs its scripts.
 
+#[path = "common/browser.rs"]
+#[allow(dead_code, reason = "other programs use the rest")]
+mod browser;
 mod common;
 
 use baton_testkit::needs::{self, Need};
+use browser::Browser;
 use common::{FIXED, Workbench};
 use libtest_mimic::Arguments;
+use serde_json::json;
 use std::process::Command;
 
 const ALL: &[(&str, fn())] = baton_testkit::tests![
     scripts_write_the_table_and_draw_all_figures,
     rows_are_filtered_and_sorted,
+    a_filter_that_is_wrong_is_reported,
+    response_times_are_drawn_over_the_load,
+    a_phone_scrolls_in_one_direction,
     a_picture_of_it_is_not_empty,
 ];
 
@@ -93,6 +101,53 @@ fn rows_are_filtered_and_sorted() {
     );
     let dom = browser(&bench, &["--dump-dom"]);
     assert_eq!(title(&dom), "2,1 descending seed 2 of 8 runs");
+}
+
+fn a_filter_that_is_wrong_is_reported() {
+    let bench = page(
+        "const said = []; const tell = wanted => { filter.value = wanted; filter.dispatchEvent(new Event('input'));\
+         return new Promise(done => setTimeout(() => { said.push(document.getElementById('filter-error').textContent + '|' +\
+         document.getElementById('count').textContent); done(); }, 300)); };\
+         tell('nosuch>3').then(() => tell('mips >= x')).then(() => tell('mips >= 800')).then(() => { document.title = said.join(' / '); });",
+    );
+    let dom = browser(&bench, &["--dump-dom"]);
+    let expected = "nosuch: no column has this name. All runs are shown.|8 of 8 runs / \
+                    mips&gt;=x: expected a number after &gt;=. All runs are shown.|8 of 8 runs / |4 of 8 runs";
+    assert_eq!(title(&dom), expected);
+}
+
+fn response_times_are_drawn_over_the_load() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let load = "load x.toml --points 2000/s,4000/s,6000/s --requests 2000 --json load.json";
+    bench.baton(load).ok();
+    bench.baton("report load.json --out page.html").ok();
+    let drawn = "document.title = [document.querySelector('#over-keys h2').textContent, charts[0].x.join(), charts[0].series.length,\
+                 charts[0].series[0].values.every(value => value > 0), charts[0].series[0].low.every(value => value > 0)].join(' | ')";
+    let html = bench.read("page.html");
+    bench.write(
+        "page.html",
+        &html.replace("</body>", &format!("<script>{drawn}</script></body>")),
+    );
+    let dom = browser(&bench, &["--dump-dom"]);
+    let expected = "Response mean over offered load | 2000,4000,6000 | 1 | true | true";
+    assert_eq!(title(&dom), expected);
+}
+
+fn a_phone_scrolls_in_one_direction() {
+    let bench = page("");
+    let mut browser = Browser::open(&bench.path("page.html"), &bench.path("."));
+    browser.wait_until("document.readyState === 'complete'");
+    for width in [390, 1400] {
+        let screen =
+            json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500 });
+        browser.call("Emulation.setDeviceMetricsOverride", screen);
+        let wide = browser.evaluate(
+            "[...document.querySelectorAll('select, .bar, canvas')].filter(it => it.getBoundingClientRect().width < 20).length * 1000 +\
+             document.documentElement.scrollWidth - document.documentElement.clientWidth",
+        );
+        assert_eq!(wide, 0, "nothing is wider than the screen, or has no width");
+    }
 }
 
 fn a_picture_of_it_is_not_empty() {

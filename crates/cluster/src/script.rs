@@ -1,10 +1,10 @@
 //! A host whose adapter is played by the test, which sees the requests and chooses the answers.
 
-use baton_bus::descriptor::{Action, Buffer, Close, Outcome, Request, Response, Status, entries};
+use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Response, Status, entries};
 use baton_bus::link::{
     Dma, DmaId, Inline, LinkError, MemoryAdapter, MemoryConfig, MemoryHost, memory_link,
 };
-use baton_bus::{AdapterLink, Batching, Descriptor, HostLink};
+use baton_bus::{AdapterLink, Descriptor, HostLink};
 use baton_host::adapter::{Calls, OsLayer, OsLayerConfig};
 use baton_host::{Ready, SocketId, Sockets};
 use baton_testkit::endpoint;
@@ -250,28 +250,4 @@ pub fn response(request: &Request, status: Status, outcome: Outcome) -> Descript
         outcome,
     }
     .encode()
-}
-
-/// Closes both directions.
-pub const CLOSE: Action = Action::Close(Close::Both);
-
-/// Returns a configuration with this level of batching and this timer.
-pub fn batching(level: u32, timer_us: u32) -> OsLayerConfig {
-    OsLayerConfig {
-        batching: Batching {
-            level,
-            timer_us,
-            ..Batching::default()
-        },
-        ..OsLayerConfig::default()
-    }
-}
-
-/// Returns the lengths of the SENDs among `actions`, and whether more data follows each.
-pub fn sends(actions: &[Action]) -> Vec<(u32, bool)> {
-    let send = |action: &Action| match *action {
-        Action::Send { data, more, .. } => Some((data.len(), more)),
-        _ => None,
-    };
-    actions.iter().filter_map(send).collect()
 }

@@ -165,13 +165,6 @@ impl World {
         })
     }
 
-    /// Posts a RECV of `len` bytes; returns its tag and its buffer.
-    pub fn post_receive(&mut self, app: usize, socket: u32, len: u32) -> (u32, u64) {
-        let address = self.apps[app].link.reserve().expect("a buffer is free");
-        let tag = self.post(app, socket, Action::Receive { address, len });
-        (tag, address)
-    }
-
     /// Takes the data of a RECV's response out of its buffer.
     pub fn take(&mut self, app: usize, outcome: Outcome) -> Symbolic {
         let Outcome::Received(Buffer::Memory { address, len }) = outcome else {
@@ -179,13 +172,6 @@ impl World {
         };
         let taken = self.apps[app].link.take(address, len);
         taken.expect("the adapter has written it")
-    }
-
-    /// Lets the peer send `data`.
-    pub fn peer_sends(&mut self, conn: ConnId, data: Symbolic) {
-        let len = data.len as usize;
-        assert_eq!(self.peer.write(conn, data), Ok(len));
-        self.run();
     }
 
     /// Reads everything that has arrived at the peer.
@@ -543,36 +529,4 @@ pub fn answer(socket: u32, tag: u32, status: Status, outcome: Outcome) -> Respon
 /// Returns the answer to a request that has no result.
 pub fn done(socket: u32, tag: u32, status: Status, opcode: Opcode) -> Response {
     answer(socket, tag, status, Outcome::Done(opcode))
-}
-
-/// Returns the answer to a SEND.
-pub fn sent(socket: u32, tag: u32, status: Status, len: u32) -> Response {
-    let cumulative = false;
-    answer(socket, tag, status, Outcome::Sent { len, cumulative })
-}
-
-/// Returns the answer to a RECV with this tag and buffer.
-pub fn received(socket: u32, (tag, address): (u32, u64), status: Status, len: u32) -> Response {
-    let buffer = Buffer::Memory { address, len };
-    answer(socket, tag, status, Outcome::Received(buffer))
-}
-
-/// Returns the answer to a bulk accept that accepted nothing.
-pub fn not_accepted(socket: u32, tag: u32, status: Status) -> Response {
-    answer(socket, tag, status, Outcome::AcceptedBulk { count: 0 })
-}
-
-/// Returns the report that the peer has closed its direction.
-pub fn peer_closed(socket: u32) -> Response {
-    answer(socket, 0, Status::Ok, Outcome::PeerClosed)
-}
-
-/// Returns the report that data waits in the adapter.
-pub fn unread(socket: u32, len: u32, ended: bool, status: Status) -> Response {
-    answer(socket, 0, status, Outcome::Unread { len, ended })
-}
-
-/// Returns the report that a connection has ended.
-pub fn over(socket: u32, status: Status) -> Response {
-    answer(socket, 0, status, Outcome::Over)
 }

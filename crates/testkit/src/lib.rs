@@ -7,6 +7,7 @@
 //! | bytes that are known at each offset, and a check of those that arrive | [`Pattern`] |
 //! | an allocator that counts | [`Counting`] |
 //! | short constructors; lists of tests by name | [`endpoint`], [`symbolic`]; [`tests`] |
+//! | tests in text: files with dialogues | [`dialogue`] |
 //! | TCP segments as text, for packet scripts; timeline files, parsed | [`SegmentText`], [`Timeline`] |
 //! | random configurations of TCP | `src/tcp.rs`, with the feature `tcp` |
 //! | excerpts of public logs | [`excerpts`] |
@@ -14,6 +15,7 @@
 //! | tests that not every machine can run | `src/needs.rs`, with the feature `needs` |
 
 mod counting;
+pub mod dialogue;
 pub mod excerpts;
 mod names;
 #[cfg(feature = "needs")]

@@ -4,7 +4,6 @@ use crate::common::{Ran, Workbench};
 #[cfg(unix)]
 use crate::interrupts::started;
 use baton_testkit::process::signal;
-use serde_json::Value;
 
 /// Flags that make a calibration short.
 const FEW: [&str; 6] = ["--rounds", "1", "--warmup", "2000", "--packets", "6000"];
@@ -54,7 +53,7 @@ fn a_calibration_prints_rounds_residuals_and_lines_that_can_be_run() {
         "[nic.scale]\nhost = ",
         "transmit_burst_segments = ",
     ]);
-    let document: Value = serde_json::from_str(&bench.read("out.json")).expect("JSON");
+    let document = bench.json("out.json");
     assert_eq!(document["profile"], "handoff-2006");
     let constants = document["constants"].as_object();
     assert_eq!(constants.map(serde_json::Map::len), Some(6), "{document}");
@@ -72,54 +71,6 @@ fn a_calibration_prints_rounds_residuals_and_lines_that_can_be_run() {
 }
 
 #[test]
-fn a_calibration_is_the_same_on_any_number_of_threads() {
-    let bench = with_log();
-    let on = |threads, json| {
-        let more = ["--log", "access.log", "--threads", threads, "--json", json];
-        calibrate(&bench, &more).ok();
-        bench.read(json)
-    };
-    assert_eq!(on("1", "one.json"), on("3", "three.json"));
-}
-
-#[test]
-fn without_a_log_a_generated_one_is_named() {
-    let bench = Workbench::new();
-    let ran = calibrate(&bench, &["--json", "-"]).ok();
-    let document: Value = serde_json::from_str(&ran.stdout).expect("JSON alone on stdout");
-    assert_eq!(document["workload"]["kind"], "generated");
-    let named = "a generated log (preset `worldcup-lifetimes`)";
-    assert!(ran.stderr.contains(named), "{}", ran.stderr);
-}
-
-#[test]
-fn an_unknown_profile_and_a_missing_log_are_refused() {
-    let bench = Workbench::new();
-    calibrate(&bench, &["--json", "out.json", "handoff-2007"])
-        .refused(&["error: calibrate handoff-2007:", "handoff-2006"]);
-    calibrate(&bench, &["--log", "none.log"]).refused(&[
-        "none.log",
-        "No such file",
-        "expected an access log",
-    ]);
-    calibrate(&bench, &["--packets", "0"]).refused(&["cannot be used"]);
-    assert_eq!(bench.files(), Vec::<String>::new());
-}
-
-#[test]
-fn profile_and_log_are_never_overwritten() {
-    let bench = Workbench::new();
-    bench.write("x.log", "nonsense\n");
-    bench.write("x.toml", "");
-    for file in ["x.log", "x.toml"] {
-        let ran = calibrate(&bench, &["x.toml", "--log", "x.log", "--json", file]);
-        ran.refused(&["--json", file, "would overwrite"]);
-    }
-    assert_eq!(bench.read("x.log"), "nonsense\n");
-    assert_eq!(bench.read("x.toml"), "");
-}
-
-#[test]
 #[cfg(unix)]
 fn an_interrupt_leaves_no_output() {
     let bench = with_log();
@@ -129,30 +80,4 @@ fn an_interrupt_leaves_no_output() {
     let ran = Ran::of(child.wait_with_output().expect("it ends"));
     assert_eq!(ran.code, Some(130), "{ran:?}");
     assert_eq!(bench.files(), ["access.log"]);
-}
-
-#[test]
-fn a_log_that_cannot_be_read_is_refused() {
-    let bench = Workbench::new();
-    bench.write("x.log", "nonsense\n");
-    let ran = calibrate(&bench, &["--log", "x.log"]);
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("x.log"), "{ran:?}");
-}
-
-#[test]
-fn packets_that_are_too_few_for_a_response_are_refused() {
-    let bench = with_log();
-    let few = [
-        "calibrate",
-        "--log",
-        "access.log",
-        "--warmup",
-        "0",
-        "--packets",
-        "1",
-    ];
-    let ran = bench.run(&few);
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("--packets"), "{ran:?}");
 }

@@ -1,6 +1,6 @@
-//! How users find names, keys and profiles, and how they print experiments that can be run again.
+//! Printed experiments that can be run again, completions and schemas. `dialogues/found.dialogue` has names, keys and profiles.
 
-use crate::common::{FIXED, Workbench};
+use crate::common::Workbench;
 use serde_json::Value;
 
 fn names(bench: &Workbench, group: &str) -> Vec<String> {
@@ -59,140 +59,6 @@ fn the_printed_experiment_gives_the_same_bits_again() {
     }
 }
 
-#[test]
-fn everything_that_has_a_name_is_listed() {
-    let bench = Workbench::new();
-    let all = bench.baton("list").ok();
-    all.says(&[
-        "Experiments (What `baton run` runs by name):",
-        "handoff-table1",
-        "batching",
-        "worldcup-lifetimes",
-        "host.kernel.selection.policy",
-        "w-tinylfu",
-        "combined",
-        "dcache-locality",
-    ]);
-    assert!(names(&bench, "profiles").contains(&"dcache-2002".to_owned()));
-    bench.baton("list policy").refused(&["policies"]);
-}
-
-#[test]
-fn keys_are_shown_with_meaning_range_default_and_source() {
-    let bench = Workbench::new();
-    bench.baton("keys nic.dma.read_setup_ns").ok().says(&[
-        "From the end of a read of packet data to the next",
-        "0 to 1000000 ns; default 0",
-        "without effect unless interconnect.kind other than \"ideal\"",
-        "dcache-2002 = 2477: *fitted*",
-    ]);
-    let keys = bench.baton("keys host.kernel --json").ok().stdout;
-    let keys: Value = serde_json::from_str(&keys).expect("JSON");
-    let find = |path: &str| {
-        let mut keys = keys.as_array().expect("a list").iter();
-        keys.find(|key| key["path"] == path)
-            .expect("the key")
-            .clone()
-    };
-    let block = find("host.kernel.nic_cache.block_bytes");
-    assert_eq!(block["unit"], "bytes");
-    assert_eq!(block["default"], 4096);
-    assert_eq!(block["value"]["number"]["least"], 512.0);
-    assert_eq!(block["value"]["number"]["power_of_two"], true);
-    assert_eq!(block["needs"][0], "nic.firmware.cache.kib above 0");
-    bench
-        .baton("keys hard_limit")
-        .refused(&["no key begins with this", "nic.firmware.hard_limit"]);
-}
-
-#[test]
-fn keys_without_effect_are_reported() {
-    let bench = Workbench::new();
-    let few = ["--set", "workload.requests=1000"];
-    let run = |more: &[&str]| {
-        let ran = bench.run_short("W-1024-P-N-FCFS-400", &[&few[..], more].concat());
-        ran.ok().stderr
-    };
-    let cache = ["--set", "nic.firmware.cache.kib=4096"];
-    let said = run(&cache);
-    let expected = "warning: --set nic.firmware.cache.kib=4096: nic.firmware.cache.kib has no effect, because it needs \
-                    host.kernel.nic_cache.enabled = true";
-    assert!(said.contains(expected), "{said}");
-    let enabled = ["--set", "host.kernel.nic_cache.enabled=true"];
-    let said = run(&[cache, enabled].concat());
-    assert!(!said.contains("warning"), "{said}");
-    // There is no warning if the key has an effect in at least one of the runs.
-    bench.write(
-        "x.toml",
-        &format!(
-            "{FIXED}[wire]\nreorder_delay_us = 7\n[[variants]]\nname = \"a\"\n\
-             [[variants]]\nname = \"b\"\nset = {{ wire.reorder = 0.1 }}\n"
-        ),
-    );
-    assert_eq!(bench.run_short("x.toml", &[]).ok().stderr, "");
-    let said = bench.run_short("x.toml", &["--variant", "a"]).ok().stderr;
-    assert!(said.contains("warning: x.toml:"), "{said}");
-}
-
-#[test]
-fn quiet_runs_print_no_notes() {
-    let bench = Workbench::new();
-    let few = ["--set", "workload.requests=1000"];
-    let told = bench.run_short("W-0-N-N-FCFS-400", &few).ok().stderr;
-    assert!(told.contains("note: "), "{told}");
-    let quiet = [&few[..], &["--quiet"]].concat();
-    assert_eq!(bench.run_short("W-0-N-N-FCFS-400", &quiet).ok().stderr, "");
-}
-
-#[test]
-fn an_experiment_names_its_profile() {
-    let bench = Workbench::new();
-    let run_text = |text: &str| {
-        bench.write("x.toml", text);
-        bench.baton("run x.toml")
-    };
-    run_text("").refused(&[
-        "x.toml:1:1:",
-        "`profile` is missing",
-        "handoff-2006",
-        "baton list profiles",
-    ]);
-    run_text("[nic]\nmips = 5\n").refused(&["`profile` is missing"]);
-    run_text("proflie = \"handoff-2006\"\n").refused(&["x.toml:1:1:", "did you mean `profile`?"]);
-    run_text("profile = \"handoff-2060\"\n")
-        .refused(&["x.toml:1:11:", "did you mean `handoff-2006`?"]);
-    run_text("profile = \"defaults\"\n[[variant]]\n")
-        .refused(&["x.toml:2:3:", "did you mean `variants`?"]);
-    bench
-        .baton("run /dev/null")
-        .refused(&["`profile` is missing"]);
-}
-
-#[test]
-fn errors_about_unknown_experiments_suggest_the_nearest_name() {
-    let bench = Workbench::new();
-    bench.baton("run handoff-table").refused(&[
-        "did you mean `handoff-table1`?",
-        "baton list experiments",
-        "W-1024-P-N-FCFS-400",
-    ]);
-    bench
-        .baton("reproduce dcache-trafic")
-        .refused(&["did you mean `dcache-traffic`?"]);
-}
-
-#[test]
-fn missing_figures_are_refused_before_the_run() {
-    let bench = Workbench::new();
-    bench
-        .baton("reproduce handoff-table1 --packets 100000000000 --figure t1.svg")
-        .refused(&["--figure: handoff-table1 has no figure", "dcache-locality"]);
-    bench
-        .baton("reproduce batching --study all --figure t1.svg")
-        .refused(&["--figure", "--out FOLDER"]);
-    assert!(bench.files().is_empty());
-}
-
 /// Lets a real bash complete words, as it does when a user presses the Tab key.
 #[test]
 #[cfg(target_os = "linux")]
@@ -248,4 +114,61 @@ fn bash_completes_names_and_keys() {
         complete(&["baton", "reproduce", "dcache-lo"]),
         ["dcache-locality"]
     );
+}
+
+/// Returns the paths of all keys of `value` that its schema does not describe.
+fn undescribed(value: &Value, schema: &Value, all: &Value, path: &str) -> Vec<String> {
+    let reference = schema["$ref"].as_str().map(|path| &path[1..]);
+    let schema = reference.map_or(schema, |path| all.pointer(path).expect("a definition"));
+    let choices = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
+    if let Some(choices) = choices {
+        let of_choices = choices
+            .iter()
+            .map(|choice| undescribed(value, choice, all, path));
+        return of_choices.min_by_key(Vec::len).unwrap_or_default();
+    }
+    match value {
+        Value::Object(object) => object
+            .iter()
+            .flat_map(|(key, value)| {
+                let path = format!("{path}.{key}");
+                let known = schema["properties"]
+                    .get(key)
+                    .or(schema.get("additionalProperties"));
+                match known {
+                    Some(known) => undescribed(value, known, all, &path),
+                    None => vec![path],
+                }
+            })
+            .collect(),
+        Value::Array(array) => array
+            .iter()
+            .flat_map(|value| undescribed(value, &schema["items"], all, path))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn a_schema_describes_all_that_is_written() {
+    let bench = Workbench::new();
+    bench.write("x.toml", crate::common::FIXED);
+    bench.run_short("x.toml", &["--json", "run.json"]).ok();
+    bench
+        .baton("load x.toml --points 2000/s --requests 500 --json load.json")
+        .ok();
+    for command in ["run", "load"] {
+        let schema = bench.run(&["list", "--schema", command]).ok().stdout;
+        let schema: Value = serde_json::from_str(&schema).expect("JSON");
+        assert_eq!(schema["$id"], format!("baton-{command}-v1"));
+        let written: Value =
+            serde_json::from_str(&bench.read(&format!("{command}.json"))).expect("JSON");
+        assert_eq!(
+            undescribed(&written, &schema, &schema, command),
+            Vec::<String>::new()
+        );
+        // Its parts have descriptions.
+        let rate = &schema["$defs"]["LongRun"]["properties"]["request_rate"]["description"];
+        assert_eq!(rate, "Complete responses per second of simulated time.");
+    }
 }

@@ -17,7 +17,7 @@ fn bench() -> Workbench {
 }
 
 fn curves(bench: &Workbench) -> Vec<Value> {
-    let mut json: Value = serde_json::from_str(&bench.read("load.json")).expect("JSON");
+    let mut json = bench.json("load.json");
     serde_json::from_value(json["curves"].take()).expect("a list")
 }
 
@@ -74,53 +74,4 @@ fn a_goal_is_met_up_to_some_load() {
             "{at} {rate} {p99:?}"
         );
     }
-}
-
-#[test]
-fn invalid_loads_are_refused() {
-    let bench = bench();
-    let refused = |flags: &str, parts: &[&str]| {
-        bench.baton(&format!("load x.toml {flags}")).refused(parts);
-    };
-    refused("--points 5000/m", &["--points", "80%", "5000/s"]);
-    refused("--from 80 --to 20", &["--from 80%", "smaller than --to"]);
-    refused("--capacity 80%", &["--capacity 80%", "20000/s"]);
-    refused("--goal p98=1ms", &["--goal", "p99=20ms"]);
-    refused("--rate 5/s", &["--rate", "--points"]);
-    refused(
-        "--arrivals log",
-        &["--arrivals log: load.arrivals: found log; expected even, poisson or on-off"],
-    );
-    assert_eq!(bench.files(), ["x.toml"]);
-}
-
-#[test]
-fn a_run_takes_rates_arrivals_and_think_times() {
-    let bench = bench();
-    let run = |flags: &str| {
-        bench.baton(&format!(
-            "run x.toml --variant small --requests 2000 {flags}"
-        ))
-    };
-    run("--rate 900/s --arrivals even")
-        .ok()
-        .says(&["offered", "response time since due"]);
-    let thinking = run("--think exponential:20ms --json load.json").ok();
-    assert!(
-        !thinking.stdout.contains("since due"),
-        "{}",
-        thinking.stdout
-    );
-    // 64 clients that think for 20 ms send at most 3,200 requests per second.
-    let json: Value = serde_json::from_str(&bench.read("load.json")).expect("JSON");
-    let rate = number(&json["runs"][0]["clients"]["request_rate"]);
-    assert!((2_200.0..3_300.0).contains(&rate), "{rate}");
-    run("--rate 2x").refused(&["--rate 2x: load.rate: found 2x; expected requests a second"]);
-    run("--rate fast").refused(&["--rate", "5000/s"]);
-    run("--rate 9/s --arrivals sometimes").refused(&[
-        "load.arrivals",
-        "\"sometimes\"",
-        "\"poisson\"",
-    ]);
-    run("--think 7").refused(&["--think", "exponential:7s"]);
 }

@@ -18,4 +18,12 @@ mod report;
 mod reproduce_dcache;
 mod run;
 mod sweep;
-mod widths;
+
+mod dialogues {
+    use crate::common::play::Player;
+
+    baton_testkit::dialogues!(Player, "commands/dialogues": bad_input, calibrate, found, load, locality, logs, reproduce, run, sweep, widths);
+
+    #[cfg(live)]
+    baton_testkit::dialogues!(Player, "commands/dialogues": adapter, interfaces);
+}

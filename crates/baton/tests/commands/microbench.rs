@@ -3,46 +3,6 @@
 use crate::common::Workbench;
 use serde_json::Value;
 
-fn json(bench: &Workbench, name: &str) -> Value {
-    serde_json::from_str(&bench.read(name)).expect("JSON")
-}
-
-#[test]
-fn one_nic_is_measured() {
-    let bench = Workbench::new();
-    let tests = "--test udp-send-1472 --test udp-receive-1472 --rfc2544 --json out.json";
-    let printed = bench
-        .baton(&format!("bench nic nic-3com {tests}"))
-        .ok()
-        .stdout;
-    for word in [
-        "udp-receive-1472",
-        "DMA start",
-        "receive FIFO",
-        "back-to-back",
-    ] {
-        assert!(printed.contains(word), "{word}: {printed}");
-    }
-    let found = json(&bench, "out.json");
-    assert_eq!(found["nic"]["name"], "3Com");
-    let [send, receive] = [0, 1].map(|test| {
-        found["tests"][test]["search"]["best"]
-            .as_f64()
-            .expect("a number")
-    });
-    assert!(send > 950.0 && receive < 860.0, "{send} and {receive}");
-    let trials = found["tests"][1]["search"]["trials"]
-        .as_array()
-        .expect("trials");
-    assert!(trials.len() > 2, "all trials are reported");
-    assert!(
-        found["tests"][1]["rfc2544"]["back_to_back"]
-            .as_u64()
-            .expect("frames")
-            > 10
-    );
-}
-
 #[test]
 fn the_report_is_reproduced() {
     let bench = Workbench::new();
@@ -53,7 +13,7 @@ fn the_report_is_reproduced() {
     for word in ["Figure 11", "Best partners", "C14"] {
         assert!(printed.contains(word), "{word}: {printed}");
     }
-    let rows = json(&bench, "out.json");
+    let rows = bench.json("out.json");
     let rows = rows.as_array().expect("rows");
     assert_eq!(rows.len(), 96 + 14, "bars and statements");
     let row = rows
@@ -101,7 +61,7 @@ fn applications_are_predicted() {
         !printed.contains("CS stand-in"),
         "only the user's trace is used: {printed}"
     );
-    let rows = json(&bench, "out.json");
+    let rows = bench.json("out.json");
     let value = |config: &str, metric: &str| {
         let rows = rows.as_array().expect("rows");
         let row = rows
@@ -130,7 +90,7 @@ fn correlations_are_printed_with_the_number_of_nics() {
     for word in ["n = 6", "n = 5", "UDP both ways, 18 bytes", "mean of the"] {
         assert!(printed.contains(word), "{word}: {printed}");
     }
-    let rows = json(&bench, "out.json");
+    let rows = bench.json("out.json");
     let rows = rows.as_array().expect("rows");
     let of = |metric: &str| -> Vec<f64> {
         let such = rows.iter().filter(|row| row["metric"] == metric);
@@ -151,46 +111,8 @@ fn correlations_are_printed_with_the_number_of_nics() {
 }
 
 #[test]
-fn files_that_are_no_traces_or_logs_are_refused() {
+fn an_impossible_nic_is_refused_with_the_place() {
     let bench = Workbench::new();
-    bench.write("some.txt", "nothing of the kind\n");
-    let run = "reproduce nic-applications --packets 150 --json out.json";
-    bench
-        .baton(&format!("{run} --trace some.txt"))
-        .refused(&["--trace", "some.txt", "pcap"]);
-    bench
-        .baton(&format!("{run} --trace absent.pcap"))
-        .refused(&["absent.pcap"]);
-    bench
-        .baton(&format!("{run} --data ."))
-        .refused(&["--data", "nasa_http"]);
-    bench
-        .baton(&format!("{run} --warmup 3"))
-        .refused(&["--warmup"]);
-    bench
-        .baton("reproduce dcache-bus --trace some.pcap")
-        .refused(&["--trace", "dcache-bus"]);
-    bench
-        .baton("reproduce nic-correlation --figure out.svg")
-        .refused(&["--figure", "nic-applications"]);
-    assert_eq!(bench.files(), ["some.txt"], "nothing is left behind");
-}
-
-#[test]
-fn impossible_measurements_are_refused() {
-    let bench = Workbench::new();
-    bench
-        .baton("bench nic nic-4com")
-        .refused(&["NIC nic-4com", "nic-3com", "ideal"]);
-    bench
-        .baton("bench nic nic-3com --partner x.toml")
-        .refused(&["--partner x.toml"]);
-    bench
-        .baton("bench nic nic-3com --host pentium")
-        .refused(&["--host pentium", "athlon-2000"]);
-    bench
-        .baton("bench nic nic-3com --test udp")
-        .refused(&["udp-send-18"]);
     let wrong = include_str!("../../../../profiles/nics/nic-3com.toml")
         .replace("engines = 2", "engines = 5");
     bench.write("wrong.toml", &wrong);
@@ -200,64 +122,5 @@ fn impossible_measurements_are_refused() {
             "wrong.toml:25:11: nic.hardware.processor.engines: found 5",
             "from 1 to 2",
         ]);
-    bench
-        .baton("bench nic nic-3com --set nic.hardware.dma.frames=0")
-        .refused(&["--set nic.hardware.dma.frames=0: ", "found 0; expected"]);
-    bench
-        .baton("bench nic nic-3com --set nic.hardware.dma.frame=2")
-        .refused(&["unknown key", "did you mean `frames`?"]);
-    bench
-        .baton("reproduce nic-microbench --log x.log")
-        .refused(&["--log", "nic-microbench"]);
-    bench
-        .baton("reproduce nic-microbench --study all")
-        .refused(&["--study"]);
     assert_eq!(bench.files(), ["wrong.toml"], "nothing is left behind");
-}
-
-/// The partner decides whether the NIC's name is that of an interface or of a profile. The test needs neither root nor an interface besides loopback.
-#[cfg(live)]
-#[test]
-fn interfaces_and_profiles_are_distinguished() {
-    let bench = Workbench::new();
-    let refused = |line: &str, parts: &[&str]| bench.baton(line).refused(parts);
-    refused("bench nic lo", &["lo is an interface", "--partner"]);
-    refused(
-        "bench nic nic-3com --partner lo",
-        &["there is no interface nic-3com"],
-    );
-    refused(
-        "bench nic lo --partner nic-3com",
-        &["--partner nic-3com: a profile cannot be the partner of the interface lo"],
-    );
-    refused(
-        "bench nic lo --partner baton-none",
-        &["--partner baton-none: no such profile, file or interface"],
-    );
-    refused(
-        "bench nic nic-3com --csv out.csv",
-        &["--csv works only with interfaces", "nic-3com is simulated"],
-    );
-    refused(
-        "bench nic lo --partner lo --rate 1000 --test tcp-send",
-        &["--rate: tcp-send varies the number of connections"],
-    );
-    refused(
-        "bench nic lo --partner lo",
-        &["lo cannot be its own partner"],
-    );
-    refused(
-        "bench nic nic-3com --gateway 03:00:00:00:00:01",
-        &["--gateway", "Ethernet address of one interface"],
-    );
-    bench.write("lo", "a file");
-    refused(
-        "bench nic lo --partner 02:00:00:00:00:01",
-        &["both an interface lo and a profile lo"],
-    );
-    refused(
-        "bench nic nic-3com --partner lo",
-        &["both an interface lo and a profile lo"],
-    );
-    assert_eq!(bench.files(), ["lo"], "nothing is left behind");
 }

@@ -24,7 +24,7 @@ fn run(bench: &Workbench) -> Value {
         "[[variants]]\nname = \"none\"\n[[variants]]\nname = \"some\"\nset.nic.mips = 77\n";
     bench.write("y.toml", &format!("{FIXED}{variants}"));
     bench.run_short("y.toml", &["--json", "run.json"]).ok();
-    serde_json::from_str(&bench.read("run.json")).expect("JSON")
+    bench.json("run.json")
 }
 
 /// Returns the data in a page.
@@ -61,10 +61,57 @@ fn open_loops_are_not_ranked_by_request_rate() {
         .ok();
     bench.baton("report load.json --out page.html").ok();
     let html = bench.read("page.html");
-    assert!(html.contains("requests/s were offered"));
-    for words in ["serves most", "compared with the first"] {
-        assert!(!html.contains(words), "{words}");
+    for words in [
+        "<h1>Response time over load: y</h1>",
+        "Mean response at ",
+        "offered, requests/s",
+    ] {
+        assert!(html.contains(words), "{words}");
     }
+    assert!(!html.contains("serves most"));
+    // The load is on the axis, in words, and pages know its keys.
+    let data = data(&html);
+    assert_eq!(data["keys"], json!(["load.rate"]));
+    assert_eq!(data["keys_in_words"], json!(["Offered load, requests/s"]));
+}
+
+#[test]
+fn the_verdict_under_load_compares_at_a_load_that_all_serve() {
+    let bench = Workbench::new();
+    bench.write("y.toml", &format!("{FIXED}[nic]\nmips = 300\n"));
+    bench.write("z.toml", &format!("{FIXED}[host]\nclock_mhz = 1000\n"));
+    bench
+        .baton("load y.toml z.toml --points 500/s,1000/s --requests 2000 --json load.json")
+        .ok();
+    bench.baton("report load.json --out page.html").ok();
+    let html = bench.read("page.html");
+    let (_, verdict) = html.split_once("class=\"headline\">").expect("a verdict");
+    let (verdict, _) = verdict.split_once("</p>").expect("its end");
+    assert!(
+        verdict.contains("y ") && verdict.contains(" ms, z "),
+        "{verdict}"
+    );
+    let has_difference = verdict.contains(" %)") || verdict.contains("(no difference is certain)");
+    assert!(has_difference, "{verdict}");
+}
+
+#[test]
+fn the_second_of_two_files_is_compared_with_the_first() {
+    let bench = Workbench::new();
+    bench.write("y.toml", FIXED);
+    for (mips, file) in [("200", "before.json"), ("800", "after.json")] {
+        let set = format!("nic.mips={mips}");
+        bench
+            .run_short("y.toml", &["--set", &set, "--json", file])
+            .ok();
+    }
+    bench
+        .baton("report before.json after.json --out page.html")
+        .ok();
+    let html = bench.read("page.html");
+    assert!(html.contains("of other sources, the same of before.json"));
+    // Configurations differ in a key, which tells them from each other: each is compared with the first.
+    assert!(html.contains("before.json, y") && html.contains("after.json, y"));
 }
 
 #[test]
@@ -96,10 +143,9 @@ fn a_study_becomes_a_page() {
             .is_empty()
     );
     for words in [
-        "plain, nic.firmware.hard_limit = 1024, nic.mips = 200: ",
-        " compared with the first",
+        "plain, nic.mips = 200</th>",
+        "against plain, nic.mips = 200",
         "serves most:",
-        "Of 4 configurations,",
         "&lt;/script&gt;&lt;b id=x&gt;",
         "8 of 8 runs done, digest ",
         "sources ",

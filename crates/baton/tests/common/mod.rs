@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test program uses only some of it")]
 
+pub mod play;
+
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -39,6 +42,10 @@ impl Workbench {
 
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).expect("a file in the folder")
+    }
+
+    pub fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&self.read(name)).expect("JSON")
     }
 
     /// Returns the names of all files, including hidden ones.
@@ -106,6 +113,19 @@ impl Ran {
     pub fn ok(self) -> Self {
         assert_eq!(self.code, Some(0), "{self:?}");
         self
+    }
+
+    /// Asserts that the output fits into `most` columns. Only a line of a single word may be longer.
+    #[track_caller]
+    pub fn fits(&self, most: usize) {
+        for line in self.stdout.lines() {
+            let length = line.chars().count();
+            assert!(
+                length <= most || !line.trim().contains(' '),
+                "{length} columns of {most}: {line:?} in:\n{}",
+                self.stdout
+            );
+        }
     }
 
     /// Asserts that standard output contains all these parts.

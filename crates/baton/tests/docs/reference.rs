@@ -34,12 +34,21 @@ fn is_current(name: &str, text: &str) -> Result<(), Failed> {
     }
 }
 
-/// Returns the page with the output of `baton list`.
+/// Returns the page with the output of `baton list` for each group, whose names begin the lines of `baton list`.
 fn names() -> String {
-    let printed = Workbench::new().run(&["list"]).ok().stdout;
+    let bench = Workbench::new();
+    let all = bench.run(&["list"]).ok().stdout;
+    let groups = all
+        .lines()
+        .filter_map(|line| line.split_once(" (baton list "));
+    let printed = groups.map(|(_, rest)| {
+        let group = rest.split(' ').next().unwrap_or_default();
+        bench.run(&["list", group]).ok().stdout
+    });
+    let printed: Vec<String> = printed.collect();
     format!(
         "# Names\n\nExperiments, profiles and all else that has a name, as `baton list` prints them.\n\n```text\n{}\n```\n",
-        printed.trim_end()
+        printed.join("\n").trim_end()
     )
 }
 

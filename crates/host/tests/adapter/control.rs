@@ -1,91 +1,10 @@
-//! Requests for the status and options of a socket, and cancellation of requests.
+//! The order and the number of requests, and parameters.
 
-use baton_bus::descriptor::{Action, Outcome, SocketInfo, SocketOption, Status};
-use baton_cluster::script::{CLIENT, Script};
-use baton_host::Ready;
-use baton_host::adapter::{Completed, Completion, NotSubmitted, OsLayerConfig};
-
-#[test]
-fn a_status_is_reported_when_it_arrives() {
-    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
-    script.os.status(script.now, socket).unwrap();
-    let requests = script.requests();
-    assert_eq!(requests[0].action, Action::Status);
-    assert_eq!(script.os.poll_completion(), None);
-    let info = SocketInfo {
-        send_room: 77,
-        ..SocketInfo::default()
-    };
-    script.answer(&requests[0], Status::Ok, Outcome::Status(info));
-    script.pump();
-    let what = Completed::Status(Ok(info));
-    assert_eq!(
-        script.os.poll_completion(),
-        Some(Completion { socket, what })
-    );
-}
-
-#[test]
-fn only_refused_options_are_reported() {
-    let (mut script, socket, _) = Script::with_connection(OsLayerConfig::default());
-    let option = SocketOption::SendBuffer;
-    for value in [1, 2] {
-        let asked = script.os.set_option(script.now, socket, option, value);
-        assert_eq!(asked, Ok(()));
-    }
-    let requests = script.requests();
-    script.done(&requests[0], Status::Ok);
-    script.done(&requests[1], Status::BadValue);
-    script.pump();
-    let status = Status::BadValue;
-    let what = Completed::OptionRefused { option, status };
-    assert_eq!(
-        script.os.poll_completion(),
-        Some(Completion { socket, what })
-    );
-    assert_eq!(script.os.poll_completion(), None);
-    assert_eq!(script.os.stats().options_refused, 1);
-}
-
-#[test]
-fn a_connect_may_be_cancelled() {
-    let mut script = Script::new(OsLayerConfig::default());
-    let socket = script.os.connect(script.now, CLIENT).unwrap();
-    let asked = script.requests();
-    script.os.cancel_connect(script.now, socket).unwrap();
-    let cancel = script.requests();
-    let target = asked[1].tag;
-    assert_eq!(cancel[0].action, Action::Cancel { target });
-    script.done(&asked[0], Status::Ok);
-    script.done(&asked[1], Status::Cancelled);
-    script.done(&cancel[0], Status::Ok);
-    script.pump();
-    assert_eq!(script.ready(), [Ready::Readable(socket)]);
-    assert_eq!(script.os.error_of(socket), Some(Status::Cancelled));
-    let what = Completed::Cancelled(Status::Ok);
-    assert_eq!(
-        script.os.poll_completion(),
-        Some(Completion { socket, what })
-    );
-    let again = script.os.cancel_connect(script.now, socket);
-    assert_eq!(again, Err(NotSubmitted::NothingToCancel));
-}
-
-#[test]
-fn a_posted_buffer_may_be_cancelled() {
-    let (mut script, socket, receive) = Script::with_connection(OsLayerConfig::default());
-    script.os.cancel_receive(script.now, socket).unwrap();
-    let cancel = script.requests();
-    script.done(&receive, Status::Cancelled);
-    script.done(&cancel[0], Status::Ok);
-    assert!(
-        script.actions().is_empty(),
-        "the buffer is not posted again"
-    );
-    assert_eq!(script.free(), 16);
-    script.os.resume_receiving(script.now, socket);
-    assert!(matches!(script.actions()[..], [Action::Receive { .. }]));
-}
+use baton_bus::descriptor::{Action, Outcome, Status};
+use baton_cluster::script::{CLIENT, SERVER, Script};
+use baton_host::adapter::{NotSubmitted, OsLayer, OsLayerConfig, OsLayerConfigError};
+use baton_host::{NicCacheConfig, Ready, Sockets};
+use bytes::Bytes;
 
 #[test]
 fn status_requests_are_limited() {
@@ -104,4 +23,55 @@ fn status_requests_are_limited() {
     script.os.close(script.now, socket);
     let gone = script.os.status(script.now, socket);
     assert_eq!(gone, Err(NotSubmitted::NoSuchSocket));
+}
+
+#[test]
+fn the_next_accept_leaves_with_the_first_receive_of_the_connection() {
+    let mut script = Script::new(OsLayerConfig::default());
+    script.os.listen(script.now, SERVER, 5).unwrap();
+    let requests = script.requests();
+    for request in &requests[..3] {
+        script.done(request, Status::Ok);
+    }
+    script.pump();
+    let accepted = Outcome::Accepted(CLIENT);
+    script.answer(&requests[3], Status::Ok, accepted);
+    assert!(script.os.gather(script.now, &mut script.host).unwrap());
+    assert_eq!(script.ready(), [Ready::Acceptable]);
+    let socket = script.calls().accept().unwrap();
+    assert_eq!(script.calls().accept(), None);
+    assert_eq!(script.os.peer(socket), Some(CLIENT));
+    let transfers = script.transfers();
+    let actions = script.actions();
+    assert!(
+        matches!(actions[..], [Action::Receive { .. }, Action::Accept { .. }]),
+        "{actions:?}"
+    );
+    assert_eq!(script.transfers(), transfers + 1);
+}
+
+#[test]
+fn impossible_parameters_are_named() {
+    let refused = |change: fn(&mut NicCacheConfig)| {
+        let mut config = OsLayerConfig::default();
+        config.nic_cache.enabled = true;
+        change(&mut config.nic_cache);
+        let error: OsLayerConfigError =
+            OsLayer::<Bytes>::new(config).expect_err("the parameters are invalid");
+        error.to_string()
+    };
+    let block = "expected a power of two from 512 to max_transfer_bytes = 4096";
+    for (bytes, change) in [
+        (
+            8192,
+            (|cache| cache.block_bytes = 8192) as fn(&mut NicCacheConfig),
+        ),
+        (1000, |cache| cache.block_bytes = 1000),
+        (256, |cache| cache.block_bytes = 256),
+    ] {
+        assert_eq!(
+            refused(change),
+            format!("nic_cache.block_bytes = {bytes}: {block}")
+        );
+    }
 }

@@ -3,7 +3,8 @@
 
 use crate::common::{Link, V4, V6, interface};
 use baton_inet::{Stats, Unclaimed};
-use baton_tcp::{Config, ConnId, EcnMode};
+use baton_tcp::{Config, ConnId, LinuxRules, WriteFlags};
+use baton_testkit::{Random, patient_config};
 use baton_wire::Span;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -17,6 +18,7 @@ enum Step {
     Write {
         conn: usize,
         len: usize,
+        more: bool,
     },
     Deliver {
         most: usize,
@@ -24,6 +26,8 @@ enum Step {
     Swap,
     Lose,
     Repeat,
+    /// Sets "congestion experienced" in the first frame.
+    Mark,
     /// Changes a byte of a frame, and may truncate or pad the frame.
     Change {
         frame: usize,
@@ -37,7 +41,8 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let write = (0..CONNECTIONS, 1..40_000usize).prop_map(|(conn, len)| Step::Write { conn, len });
+    let write = (0..CONNECTIONS, 1..60_000usize, any::<bool>());
+    let write = write.prop_map(|(conn, len, more)| Step::Write { conn, len, more });
     // Mostly a byte of a header.
     let change = (0..8usize, 0..100usize, 1..=255u8, any::<Option<u8>>())
         .prop_map(|(frame, at, by, len)| Step::Change { frame, at, by, len });
@@ -47,6 +52,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Swap),
         1 => Just(Step::Lose),
         1 => Just(Step::Repeat),
+        1 => Just(Step::Mark),
         2 => change,
         4 => (1..400u64).prop_map(|us| Step::Wait { us }),
         1 => (1..400_000u64).prop_map(|us| Step::Wait { us }),
@@ -69,16 +75,26 @@ fn connected(networks: [&str; 2], config: &Config, batches: bool) -> Link {
 fn take(link: &mut Link, side: usize, step: &Step) {
     let in_flight = &mut link.in_flight[side];
     match *step {
-        Step::Write { conn, len } => {
+        Step::Write { conn, len, more } => {
             let data = Bytes::from(vec![len as u8; len]);
+            let flags = WriteFlags {
+                more,
+                urgent: len % 11 == 3,
+                ..WriteFlags::default()
+            };
             let stack = link.hosts[side].stack_mut();
-            let taken = stack.write(link.conns[side][conn], data);
+            let taken = stack.write_with(link.conns[side][conn], data, flags);
             taken.expect("it is open");
         }
         Step::Deliver { most } => link.deliver(side, most),
         Step::Swap if in_flight.len() > 1 => in_flight.swap(0, 1),
         Step::Lose => drop(in_flight.pop_front()),
         Step::Repeat => in_flight.extend(in_flight.front().cloned()),
+        Step::Mark => {
+            if let Some((_, frame)) = in_flight.front_mut() {
+                *frame = marked(frame);
+            }
+        }
         Step::Change { frame, at, by, len } if !in_flight.is_empty() => {
             let frame = frame % in_flight.len();
             let (_, frame) = &mut in_flight[frame];
@@ -101,12 +117,31 @@ fn take(link: &mut Link, side: usize, step: &Step) {
     }
 }
 
-/// Everything that can be observed from outside.
+/// Returns the frame with "congestion experienced", if it is of a transport that supports it.
+fn marked(frame: &Bytes) -> Bytes {
+    let mut bytes = frame.to_vec();
+    match bytes[12..16] {
+        [0x08, 0x00, _, class] if class & 3 != 0 => {
+            bytes[15] |= 3;
+            // The checksum is a sum in ones' complement: what one field gains, the other loses (RFC 1624).
+            let sum = u16::from_be_bytes([bytes[24], bytes[25]]);
+            let gained = u16::from(bytes[15] - class);
+            let (sum, borrows) = sum.overflowing_sub(gained);
+            bytes[24..26].copy_from_slice(&(sum - u16::from(borrows)).to_be_bytes());
+        }
+        [0x86, 0xdd, _, class] if class & 0x30 != 0 => bytes[15] |= 0x30,
+        _ => {}
+    }
+    bytes.into()
+}
+
+/// Everything that can be observed from outside, and the states of the connections.
 type Trace = (
     [Vec<Bytes>; 2],
     [BTreeMap<ConnId, Vec<u8>>; 2],
     [Vec<Unclaimed>; 2],
     [Stats; 2],
+    Vec<Vec<u8>>,
 );
 
 fn play(
@@ -124,16 +159,37 @@ fn play(
         take(&mut link, (*side).into(), step);
     }
     let stats = [0, 1].map(|side: usize| link.hosts[side].interface().stats().clone());
-    (link.sent, link.received, link.unclaimed, stats)
+    let mut states = Vec::new();
+    for side in [0, 1] {
+        for &conn in &link.conns[side] {
+            let state = link.hosts[side].stack_mut().export(link.now, conn);
+            states.push(state.to_bytes());
+        }
+    }
+    (link.sent, link.received, link.unclaimed, stats, states)
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    (any::<[bool; 3]>(), 1..4u32).prop_map(|([timestamps, sack, ecn], ack_every_segments)| Config {
-        timestamps,
-        sack,
-        ecn: if ecn { EcnMode::Request } else { EcnMode::Off },
-        ack_every_segments,
-        ..Config::default()
+    (any::<u64>(), any::<bool>()).prop_map(|(seed, large)| {
+        let config = patient_config(&mut Random::new(seed));
+        let config = Config {
+            // Otherwise runs would have PSH where single segments have none.
+            linux: LinuxRules {
+                push_bursts: false,
+                ..config.linux
+            },
+            ..config
+        };
+        // With large buffers and windows, writes end within runs.
+        match large {
+            true => Config {
+                send_buffer: 1 << 20,
+                receive_buffer: 1 << 20,
+                initial_window_segments: 200,
+                ..config
+            },
+            false => config,
+        }
     })
 }
 
@@ -164,7 +220,15 @@ fn every_second_segment_is_acknowledged_unless_more_arrive_together() {
         let mut link = connected(V4, &config, true);
         let before = link.sent[1].len();
         let len = 10 * 1448;
-        take(&mut link, 0, &Step::Write { conn: 0, len });
+        take(
+            &mut link,
+            0,
+            &Step::Write {
+                conn: 0,
+                len,
+                more: false,
+            },
+        );
         assert_eq!(link.in_flight[0].len(), 10);
         while !link.in_flight[0].is_empty() {
             take(&mut link, 0, &Step::Deliver { most });

@@ -1,11 +1,8 @@
-//! CACHE INIT, INSERT, and SENDs from the cache.
+//! INSERTs and SENDs from the cache in any order, against a model.
 
-use crate::connected;
 use crate::world::*;
 use baton_bus::HostLink;
-use baton_bus::descriptor::{Action, Opcode, Outcome, Response, Status};
-use baton_nic::adapter::Ending;
-use baton_tcp::ConnId;
+use baton_bus::descriptor::{Action, Outcome, Status};
 use baton_testkit::{Random, for_each_seed, symbolic};
 use baton_wire::{Payload, Span, Symbolic};
 use std::collections::BTreeMap;
@@ -13,16 +10,6 @@ use std::collections::BTreeMap;
 pub const CACHE_BYTES: u32 = 16_384;
 /// Socket number of INSERTs, which belong to no socket.
 const NOBODY: u32 = 99;
-
-/// Creates a world with a cache and a connection, socket 2. Returns the peer's end.
-fn with_cache() -> (World, ConnId) {
-    let (mut world, peer) = connected(World::with(|config| {
-        config.cache_bytes = CACHE_BYTES;
-        config.most_inserts = 4;
-    }));
-    start(&mut world, 0);
-    (world, peer)
-}
 
 pub fn start(world: &mut World, app: usize) {
     let tag = world.ask(app, NOBODY, Action::CacheInit);
@@ -50,163 +37,6 @@ fn from_cache(offset: u32, len: u32) -> Action {
     let more = false;
     Action::SendCached { offset, len, more }
 }
-
-fn inserted(tag: u32, status: Status) -> Response {
-    done(NOBODY, tag, status, Opcode::CacheInsert)
-}
-
-#[test]
-fn a_send_from_the_cache_sends_what_was_inserted_before_it() {
-    let (mut world, peer) = with_cache();
-    world.apps[0].faults.delay_dma(3);
-    let first = post_insert(&mut world, 0, 512, data(0, 1000));
-    let sends = [(512, 1000), (600, 100)].map(|(offset, len)| {
-        let tag = world.post(0, 2, from_cache(offset, len));
-        sent(2, tag, Status::Ok, len)
-    });
-    // Later data in the stream waits for the SENDs from the cache. Later INSERTs at the same place do not change what these SENDs send.
-    let between = world.post_send(0, 2, data(5000, 10));
-    let second = post_insert(&mut world, 0, 0, data(7000, 2000));
-    let last = world.post(0, 2, from_cache(0, 2000));
-    world.run();
-    let expected = [
-        inserted(first, Status::Ok),
-        sends[0],
-        sends[1],
-        sent(2, between, Status::Ok, 10),
-        inserted(second, Status::Ok),
-        sent(2, last, Status::Ok, 2000),
-    ];
-    let mut responses = world.answers(0);
-    responses.sort_by_key(|response| response.tag);
-    assert_eq!(responses, expected);
-    let stream = [
-        data(0, 1000),
-        data(88, 100),
-        data(5000, 10),
-        data(7000, 2000),
-    ];
-    assert_eq!(world.peer_reads(peer), stream);
-    let stats = world.adapter.stats();
-    assert_eq!((stats.cache_inserts, stats.cache_inserted_bytes), (2, 3000));
-    assert_eq!((stats.cache_sends, stats.cache_sent_bytes), (3, 3100));
-    let row = world.adapter.sessions().next().expect("an application");
-    assert_eq!((row.cache_bytes, row.cached_bytes), (CACHE_BYTES, 2000));
-}
-
-#[test]
-fn a_new_block_does_not_change_data_that_tcp_has_not_sent() {
-    let (mut world, peer) = with_cache();
-    world.is_cut = true;
-    post_insert(&mut world, 0, 0, data(0, 4096));
-    world.ask(0, 2, from_cache(0, 4096));
-    post_insert(&mut world, 0, 0, data(9000, 4096));
-    world.ask(0, 2, from_cache(0, 4096));
-    world.ask(0, NOBODY, Action::CacheInit);
-    assert!(world.answers(0).iter().all(|one| one.status == Status::Ok));
-    world.is_cut = false;
-    world.wait(Span::from_secs(5));
-    assert_eq!(world.peer_reads(peer), [data(0, 4096), data(9000, 4096)]);
-}
-
-#[test]
-fn invalid_references_are_refused_with_a_reason() {
-    let (mut world, peer) = with_cache();
-    post_insert(&mut world, 0, 0, data(0, 1000));
-    world.run();
-    world.answers(0);
-    for (offset, len, status) in [
-        (0, 1001, Status::NotCached),
-        (1024, 1, Status::NotCached),
-        (CACHE_BYTES, 1, Status::OutsideCache),
-        (u32::MAX, 4096, Status::OutsideCache),
-        (0, 0, Status::BadValue),
-    ] {
-        let tag = world.ask(0, 2, from_cache(offset, len));
-        assert_eq!(world.answers(0), [sent(2, tag, status, len)]);
-    }
-    for (offset, len, status) in [
-        (1, 100, Status::BadValue),
-        (CACHE_BYTES - 512, 513, Status::OutsideCache),
-    ] {
-        let tag = post_insert(&mut world, 0, offset, data(0, len));
-        world.run();
-        assert_eq!(world.answers(0), [inserted(tag, status)]);
-    }
-    let tag = world.ask(0, 77, from_cache(0, 10));
-    assert_eq!(world.answers(0), [sent(77, tag, Status::NoSuchSocket, 10)]);
-    world.apps[0].faults.delay_dma(3);
-    let tags = [(); 5].map(|()| post_insert(&mut world, 0, 0, data(0, 10)));
-    world.run();
-    let statuses: BTreeMap<u32, Status> = world
-        .answers(0)
-        .iter()
-        .map(|one| (one.tag, one.status))
-        .collect();
-    assert_eq!(statuses[&tags[4]], Status::TooManyRequests);
-    assert_eq!(statuses[&tags[3]], Status::Ok);
-    assert_eq!(world.peer_reads(peer), []);
-    assert_eq!(world.adapter.stats().by_status.get(Status::NotCached), 2);
-}
-
-#[test]
-fn without_a_cache_nothing_can_be_sent_from_it() {
-    let (mut world, _) = connected(World::new());
-    let tag = world.ask(0, NOBODY, Action::CacheInit);
-    let Outcome::CacheReady { bytes: 0, .. } = world.answers(0)[0].outcome else {
-        panic!("{tag}: expected that there is no cache");
-    };
-    let insert = post_insert(&mut world, 0, 0, data(0, 10));
-    let send = world.ask(0, 2, from_cache(0, 10));
-    let expected = [
-        inserted(insert, Status::NoCache),
-        sent(2, send, Status::NoCache, 10),
-    ];
-    assert_eq!(world.answers(0), expected);
-}
-
-#[test]
-fn each_application_has_its_own_cache_which_ends_with_it() {
-    let (mut world, peer) = with_cache();
-    let other = world.attach();
-    start(&mut world, other);
-    post_insert(&mut world, other, 0, data(0, 4096));
-    world.run();
-    let tag = world.ask(0, 2, from_cache(0, 4096));
-    assert_eq!(
-        world.answers(0),
-        [sent(2, tag, Status::NotCached, 4096)],
-        "the block is in the other application's cache"
-    );
-    world.apps[other].faults.delay_dma(3);
-    post_insert(&mut world, other, 4096, data(0, 4096));
-    world.turn();
-    world.detach(other, Ending::Reset);
-    world.run();
-    assert_eq!(world.adapter.sessions().count(), 1);
-    assert_eq!(world.peer_reads(peer), []);
-}
-
-#[test]
-fn a_connection_may_end_while_its_send_waits_for_an_insert() {
-    let (mut world, peer) = with_cache();
-    world.apps[0].faults.delay_dma(50);
-    let insert = post_insert(&mut world, 0, 0, data(0, 4096));
-    let send = world.post(0, 2, from_cache(0, 4096));
-    world.turn();
-    world.peer.abort(peer);
-    world.run();
-    let mut responses = world.answers(0);
-    responses.sort_by_key(|response| response.tag);
-    let expected = [
-        over(2, Status::Reset),
-        inserted(insert, Status::Ok),
-        sent(2, send, Status::Reset, 4096),
-    ];
-    assert_eq!(responses, expected);
-}
-
-// --- any order, against a model ---
 
 /// Expected content of an application's cache, and expected data of its connection.
 #[derive(Default)]

@@ -226,3 +226,20 @@ fn states_in_transit_count_as_memory_of_their_user() {
     assert_eq!(held(&world), Some(0));
     world.stack.check();
 }
+
+#[test]
+fn what_was_not_read_of_a_file_leaves_with_the_connection() {
+    let (mut world, _) = connected(None);
+    world.is_cut = true;
+    let content: Vec<u8> = (0..2 * SEGMENT).map(|at| at as u8).collect();
+    let address = world.apps[0].link.lend(content.clone().into());
+    let len = content.len() as u32;
+    world.apps[0].faults.delay_dma(3);
+    world.post(0, 1, Action::send(Buffer::Memory { address, len }, false));
+    export(&mut world);
+    world.wait(Span::from_ms(1));
+    let moved = left(&mut world).expect("all was read");
+    let state = moved.state.essentials().expect("it is open");
+    let parts = state.send_buffer.iter().chain(&moved.unsent);
+    assert_eq!(parts.cloned().collect::<Vec<_>>().concat(), content);
+}

@@ -1,65 +1,18 @@
 //! On-board memory: how requests and packets are handled if there is no memory for them.
 
 use crate::world::*;
-use baton_bus::descriptor::{Action, Close, Opcode, Outcome, Status};
+use baton_bus::descriptor::{Action, Close, Opcode, Status};
 use baton_nic::adapter::OnBoardMemory;
 use baton_wire::Endpoint;
 
-/// Creates a world whose adapter has memory for one connection and 16 KiB of packets.
-fn small() -> World {
-    World::with(|config| {
+#[test]
+fn packets_that_find_no_memory_are_counted() {
+    let mut world = World::with(|config| {
         config.memory = Some(OnBoardMemory {
             kib: 17,
             connection_bytes: 1024,
         });
-    })
-}
-
-#[test]
-fn a_connect_that_finds_no_memory_is_refused_until_there_is_some() {
-    let mut world = small();
-    let remote = Endpoint::new(PEER, 80);
-    world.peer_listens(remote);
-    for socket in 1..=2 {
-        world.ask(0, socket, Action::Socket);
-    }
-    world.answers(0);
-    let connected = |socket, tag, status| done(socket, tag, status, Opcode::Connect);
-    let first = world.ask(0, 1, Action::Connect(remote));
-    let second = world.ask(0, 2, Action::Connect(remote));
-    let expected = [
-        connected(1, first, Status::Ok),
-        connected(2, second, Status::Memory),
-    ];
-    assert_eq!(world.answers(0), expected);
-    world.ask(0, 1, Action::Close(Close::Abort));
-    world.answers(0);
-    let again = world.ask(0, 2, Action::Connect(remote));
-    assert_eq!(world.answers(0), [connected(2, again, Status::Ok)]);
-    world.adapter.check();
-}
-
-#[test]
-fn a_connection_that_finds_no_memory_waits_to_be_accepted() {
-    let mut world = small();
-    world.listen(0, 1, 80);
-    let tags = [2, 3].map(|first| world.post(0, 1, accept(first, 1, 0)));
-    let peers = [0, 1].map(|_| world.peer_connects(80));
-    world.run();
-    let accepted = [0, 1].map(|number| {
-        let remote = world.peer.flow(peers[number]).local;
-        answer(1, tags[number], Status::Ok, Outcome::Accepted(remote))
     });
-    assert_eq!(world.answers(0), accepted[..1]);
-    world.adapter.check();
-    world.ask(0, 2, Action::Close(Close::Abort));
-    assert!(world.answers(0).contains(&accepted[1]));
-    world.adapter.check();
-}
-
-#[test]
-fn packets_that_find_no_memory_are_counted() {
-    let mut world = small();
     let now = world.now;
     let taken = (0..40).filter(|_| world.adapter.take_packet(now, 1024));
     assert_eq!(taken.count(), 17);

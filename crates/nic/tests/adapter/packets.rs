@@ -1,9 +1,9 @@
-//! Packet sockets: packets of the host's own stack, whole and in parts.
+//! Packets of the host's own stack in random parts.
 
-use crate::caching::{CACHE_BYTES, post_insert, start};
+use crate::caching::{CACHE_BYTES, start};
 use crate::world::*;
 use baton_bus::HostLink;
-use baton_bus::descriptor::{Action, Buffer, Close, Outcome, Response, Status};
+use baton_bus::descriptor::{Action, Buffer, Outcome};
 use baton_testkit::{Random, for_each_seed};
 use baton_wire::{Endpoint, Payload, Symbolic};
 use std::collections::VecDeque;
@@ -24,21 +24,8 @@ fn with_packets() -> World {
     world
 }
 
-/// Posts a part of a packet from memory; returns its tag.
-fn post_part(world: &mut World, data: Symbolic, more: bool) -> u32 {
-    let len = data.len;
-    let address = world.apps[0].link.place(data).expect("a buffer is free");
-    let data = Buffer::Memory { address, len };
-    world.post(0, PACKETS, Action::send(data, more))
-}
-
 fn post_cached(world: &mut World, offset: u32, len: u32, more: bool) -> u32 {
     world.post(0, PACKETS, Action::SendCached { offset, len, more })
-}
-
-fn answered(tag: u32, status: Status, len: u32, cumulative: bool) -> Response {
-    let outcome = Outcome::Sent { len, cumulative };
-    answer(PACKETS, tag, status, outcome)
 }
 
 /// Takes the packets that the adapter sends to the wire.
@@ -49,57 +36,6 @@ fn packets(world: &mut World) -> Vec<Vec<Symbolic>> {
         packet.parts.into_vec()
     });
     parts.collect()
-}
-
-#[test]
-fn a_packet_is_sent_and_answered_with_its_last_part() {
-    let mut world = with_packets();
-    world.apps[0].faults.delay_dma(2);
-    post_insert(&mut world, 0, 0, data(9000, 4096));
-    let whole = post_part(&mut world, data(0, 60), false);
-    post_part(&mut world, data(100, 54), true);
-    post_cached(&mut world, 1000, 500, true);
-    let last = post_part(&mut world, data(300, 80), false);
-    world.run();
-    let expected = [
-        answered(whole, Status::Ok, 60, false),
-        answered(last, Status::Ok, 80, true),
-    ];
-    assert_eq!(world.answers(0)[1..], expected);
-    let in_parts = vec![data(100, 54), data(10_000, 500), data(300, 80)];
-    assert_eq!(packets(&mut world), [vec![data(0, 60)], in_parts]);
-}
-
-#[test]
-fn a_packet_with_a_refused_part_is_not_sent() {
-    let mut world = with_packets();
-    let first = post_part(&mut world, data(0, 54), true);
-    let missing = post_cached(&mut world, 0, 500, true);
-    let skipped = post_part(&mut world, data(300, 80), false);
-    let next = post_part(&mut world, data(400, 60), false);
-    world.run();
-    let mut responses = world.answers(0);
-    responses.sort_by_key(|response| response.tag);
-    let expected = [
-        answered(first, Status::BadValue, 54, true),
-        answered(missing, Status::NotCached, 500, false),
-        answered(skipped, Status::BadValue, 80, false),
-        answered(next, Status::Ok, 60, false),
-    ];
-    assert_eq!(responses, expected);
-    assert_eq!(packets(&mut world), [vec![data(400, 60)]]);
-}
-
-#[test]
-fn an_incomplete_packet_ends_with_its_socket() {
-    let mut world = with_packets();
-    let first = post_part(&mut world, data(0, 54), true);
-    world.run();
-    world.ask(0, PACKETS, Action::Close(Close::Both));
-    let responses = world.answers(0);
-    assert_eq!(responses[0], answered(first, Status::BadValue, 54, true));
-    assert_eq!(responses[1].status, Status::Ok);
-    assert_eq!(packets(&mut world), Vec::<Vec<Symbolic>>::new());
 }
 
 /// A host's record of requests in progress, and of buffers in use.

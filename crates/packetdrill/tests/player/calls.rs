@@ -66,121 +66,48 @@ fn errno() -> String {
 }
 
 macro_rules! names {
-    ($($name:ident),* $(,)?) => { &[$((libc::$name as c_int, stringify!($name))),*] };
+    ($($name:ident)*) => { &[$((libc::$name as c_int, stringify!($name))),*] };
 }
 
-const ERRORS: &[(c_int, &str)] = names![
-    EAGAIN,
-    EBADF,
-    EFAULT,
-    EINVAL,
-    EPIPE,
-    ENOTCONN,
-    EISCONN,
-    EALREADY,
-    EINPROGRESS,
-    ECONNREFUSED,
-    ECONNRESET,
-    ECONNABORTED,
-    ETIMEDOUT,
-    EADDRINUSE,
-    EADDRNOTAVAIL,
-    EAFNOSUPPORT,
-    EPROTONOSUPPORT,
-    ESOCKTNOSUPPORT,
-    ENOTSOCK,
-    ENOPROTOOPT,
-    EOPNOTSUPP,
-    ENETUNREACH,
-    EHOSTUNREACH,
-    ENOENT,
-    EEXIST,
-    ESPIPE,
-    EDEADLK,
-    EPERM,
-    ENOTTY,
-    EDOM,
-    EMSGSIZE,
-    ENOTSUP,
-];
+const ERRORS: &[(c_int, &str)] = names! {
+    EAGAIN EBADF EFAULT EINVAL EPIPE ENOTCONN EISCONN EALREADY EINPROGRESS ECONNREFUSED ECONNRESET
+    ECONNABORTED ETIMEDOUT EADDRINUSE EADDRNOTAVAIL EAFNOSUPPORT EPROTONOSUPPORT ESOCKTNOSUPPORT
+    ENOTSOCK ENOPROTOOPT EOPNOTSUPP ENETUNREACH EHOSTUNREACH ENOENT EEXIST ESPIPE EDEADLK EPERM
+    ENOTTY EDOM EMSGSIZE ENOTSUP
+};
 
-const CONDITIONS: &[(c_int, &str)] = names![
-    EPOLLIN,
-    EPOLLOUT,
-    EPOLLERR,
-    EPOLLHUP,
-    EPOLLRDHUP,
-    EPOLLET,
-    EPOLLONESHOT,
-    EPOLLEXCLUSIVE,
-    EPOLLPRI,
-];
+const CONDITIONS: &[(c_int, &str)] = names! {
+    EPOLLIN EPOLLOUT EPOLLERR EPOLLHUP EPOLLRDHUP EPOLLET EPOLLONESHOT EPOLLEXCLUSIVE EPOLLPRI
+};
 
-const MESSAGE_FLAGS: &[(c_int, &str)] = names![
-    MSG_DONTWAIT,
-    MSG_PEEK,
-    MSG_WAITALL,
-    MSG_TRUNC,
-    MSG_MORE,
-    MSG_EOR,
-    MSG_OOB,
-    MSG_NOSIGNAL,
-    MSG_ERRQUEUE,
-    MSG_FASTOPEN,
-    MSG_ZEROCOPY,
-];
+const MESSAGE_FLAGS: &[(c_int, &str)] = names! {
+    MSG_DONTWAIT MSG_PEEK MSG_WAITALL MSG_TRUNC MSG_MORE MSG_EOR MSG_OOB MSG_NOSIGNAL MSG_ERRQUEUE
+    MSG_FASTOPEN MSG_ZEROCOPY
+};
 
-const SOCKET_OPTIONS: &[(c_int, &str)] = names![
-    SO_ERROR,
-    SO_TYPE,
-    SO_ACCEPTCONN,
-    SO_REUSEADDR,
-    SO_KEEPALIVE,
-    SO_SNDBUF,
-    SO_RCVBUF,
-    SO_RCVLOWAT,
-    SO_LINGER,
-    SO_RCVTIMEO,
-    SO_SNDTIMEO,
-    SO_TIMESTAMPING,
-    SO_ZEROCOPY,
-    SO_REUSEPORT,
-    SO_PROTOCOL,
-    SO_DOMAIN,
-    SO_MAX_PACING_RATE,
-    SO_MEMINFO,
-    SO_OOBINLINE,
-];
+const SOCKET_OPTIONS: &[(c_int, &str)] = names! {
+    SO_ERROR SO_TYPE SO_ACCEPTCONN SO_REUSEADDR SO_KEEPALIVE SO_SNDBUF SO_RCVBUF SO_RCVLOWAT
+    SO_LINGER SO_RCVTIMEO SO_SNDTIMEO SO_TIMESTAMPING SO_ZEROCOPY SO_REUSEPORT SO_PROTOCOL
+    SO_DOMAIN SO_MAX_PACING_RATE SO_MEMINFO SO_OOBINLINE
+};
 
-const TCP_OPTIONS: &[(c_int, &str)] = names![
-    TCP_NODELAY,
-    TCP_CORK,
-    TCP_MAXSEG,
-    TCP_KEEPIDLE,
-    TCP_KEEPINTVL,
-    TCP_KEEPCNT,
-    TCP_SYNCNT,
-    TCP_LINGER2,
-    TCP_DEFER_ACCEPT,
-    TCP_USER_TIMEOUT,
-    TCP_NOTSENT_LOWAT,
-    TCP_QUICKACK,
-    TCP_WINDOW_CLAMP,
-    TCP_CONGESTION,
-    TCP_INFO,
-    TCP_MD5SIG,
-    TCP_FASTOPEN,
-    TCP_FASTOPEN_CONNECT,
-    TCP_FASTOPEN_KEY,
-    TCP_FASTOPEN_NO_COOKIE,
-];
+const TCP_OPTIONS: &[(c_int, &str)] = names! {
+    TCP_NODELAY TCP_CORK TCP_MAXSEG TCP_KEEPIDLE TCP_KEEPINTVL TCP_KEEPCNT TCP_SYNCNT TCP_LINGER2
+    TCP_DEFER_ACCEPT TCP_USER_TIMEOUT TCP_NOTSENT_LOWAT TCP_QUICKACK TCP_WINDOW_CLAMP
+    TCP_CONGESTION TCP_INFO TCP_MD5SIG TCP_FASTOPEN TCP_FASTOPEN_CONNECT TCP_FASTOPEN_KEY
+    TCP_FASTOPEN_NO_COOKIE
+};
 
 /// TCP_INQ, which the libc crate does not define.
 const TCP_INQ: c_int = 36;
 
-const IP_OPTIONS: &[(c_int, &str)] = names![IP_TOS, IP_MTU_DISCOVER, IP_RECVERR, IP_MTU, IP_TTL];
+const IP_OPTIONS: &[(c_int, &str)] = names! {
+    IP_TOS IP_MTU_DISCOVER IP_RECVERR IP_MTU IP_TTL
+};
 
-const IPV6_OPTIONS: &[(c_int, &str)] = names![IPV6_TCLASS, IPV6_V6ONLY];
+const IPV6_OPTIONS: &[(c_int, &str)] = names! {
+    IPV6_TCLASS IPV6_V6ONLY
+};
 
 fn named(table: &[(c_int, &str)], name: &str) -> Option<c_int> {
     table
@@ -662,31 +589,18 @@ fn option_value(option: c_int, level: c_int, text: &str) -> Result<Vec<u8>, Stri
 /// Returns a field of `struct tcp_info` by its name.
 fn info_field(info: &[u8], name: &str) -> Result<String, String> {
     macro_rules! at {
-        ($($field:ident),*) => {
+        ($($field:ident)*) => {
             match name {
                 $(stringify!($field) => std::mem::offset_of!(libc::tcp_info, $field),)*
                 _ => return Err(format!("{name} is not a field")),
             }
         };
     }
-    if [
-        "tcpi_state",
-        "tcpi_ca_state",
-        "tcpi_retransmits",
-        "tcpi_probes",
-        "tcpi_backoff",
-        "tcpi_options",
-    ]
-    .contains(&name)
-    {
-        let at = at!(
-            tcpi_state,
-            tcpi_ca_state,
-            tcpi_retransmits,
-            tcpi_probes,
-            tcpi_backoff,
-            tcpi_options
-        );
+    let bytes = "tcpi_state tcpi_ca_state tcpi_retransmits tcpi_probes tcpi_backoff tcpi_options";
+    if bytes.split(' ').any(|byte| byte == name) {
+        let at = at! {
+            tcpi_state tcpi_ca_state tcpi_retransmits tcpi_probes tcpi_backoff tcpi_options
+        };
         return Ok(info[at].to_string());
     }
     let long = match name {
@@ -714,26 +628,11 @@ fn info_field(info: &[u8], name: &str) -> Result<String, String> {
         "tcpi_delivered_ce" => 196,
         "tcpi_dsack_dups" => 216,
         "tcpi_reord_seen" => 220,
-        _ => at!(
-            tcpi_rto,
-            tcpi_ato,
-            tcpi_snd_mss,
-            tcpi_rcv_mss,
-            tcpi_unacked,
-            tcpi_sacked,
-            tcpi_lost,
-            tcpi_retrans,
-            tcpi_last_data_recv,
-            tcpi_pmtu,
-            tcpi_rtt,
-            tcpi_rttvar,
-            tcpi_snd_ssthresh,
-            tcpi_snd_cwnd,
-            tcpi_advmss,
-            tcpi_reordering,
-            tcpi_rcv_rtt,
-            tcpi_total_retrans
-        ),
+        _ => at! {
+            tcpi_rto tcpi_ato tcpi_snd_mss tcpi_rcv_mss tcpi_unacked tcpi_sacked tcpi_lost
+            tcpi_retrans tcpi_last_data_recv tcpi_pmtu tcpi_rtt tcpi_rttvar tcpi_snd_ssthresh
+            tcpi_snd_cwnd tcpi_advmss tcpi_reordering tcpi_rcv_rtt tcpi_total_retrans
+        },
     };
     Ok(u32::from_ne_bytes(info[at..at + 4].try_into().expect("four bytes")).to_string())
 }

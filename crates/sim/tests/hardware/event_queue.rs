@@ -46,7 +46,13 @@ proptest! {
                 reference.sort_by_key(|&(time, _)| time);
             } else {
                 let expected = if reference.is_empty() { None } else { Some(reference.remove(0)) };
-                prop_assert_eq!(queue.pop(), expected);
+                if let Some((time, number)) = expected.filter(|(_, number)| number % 2 == 0) {
+                    let before = time.as_ps().checked_sub(1).map(Time::from_ps);
+                    prop_assert_eq!(before.and_then(|before| queue.pop_due(before)), None);
+                    prop_assert_eq!(queue.pop_due(time), Some(number));
+                } else {
+                    prop_assert_eq!(queue.pop(), expected);
+                }
             }
             prop_assert_eq!(queue.peek_time(), reference.first().map(|&(time, _)| time));
             prop_assert_eq!(queue.len(), reference.len());

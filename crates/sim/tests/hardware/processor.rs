@@ -56,7 +56,7 @@ fn work_queues_behind_earlier_work() {
     let mut nic = nic(1_000);
     assert_eq!(nic.run(at_ns(100), 50), at_ns(150));
     assert_eq!(nic.run(at_ns(120), 50), at_ns(200));
-    assert_eq!(nic.free_at(), at_ns(200));
+    assert_eq!(nic.occupancy.free_at(), at_ns(200));
     assert_eq!(nic.run(at_ns(300), 10), at_ns(310));
 }
 
@@ -66,9 +66,13 @@ fn busy_and_idle_fill_the_time() {
     host.run(at_ns(100), 50, 0);
     host.run(at_ns(200), 100, 0);
     for (ns, busy) in [(200, 50), (250, 100), (300, 150), (400, 150)] {
-        assert_eq!(host.busy(at_ns(ns)), Span::from_ns(busy), "busy at {ns}");
         assert_eq!(
-            host.idle(at_ns(ns)),
+            host.occupancy.busy(at_ns(ns)),
+            Span::from_ns(busy),
+            "busy at {ns}"
+        );
+        assert_eq!(
+            host.occupancy.idle(at_ns(ns)),
             Span::from_ns(ns - busy),
             "idle at {ns}"
         );
@@ -79,14 +83,17 @@ fn busy_and_idle_fill_the_time() {
 fn measurement_begins_in_the_middle_of_work() {
     let mut nic = nic(1_000);
     nic.run(at_ns(0), 100);
-    nic.start_measurement(at_ns(60));
-    assert_eq!(nic.busy(at_ns(60)), Span::ZERO);
+    nic.occupancy.start_measurement(at_ns(60));
+    assert_eq!(nic.occupancy.busy(at_ns(60)), Span::ZERO);
     assert_eq!(
-        (nic.busy(at_ns(80)), nic.idle(at_ns(80))),
+        (nic.occupancy.busy(at_ns(80)), nic.occupancy.idle(at_ns(80))),
         (Span::from_ns(20), Span::ZERO)
     );
     assert_eq!(
-        (nic.busy(at_ns(200)), nic.idle(at_ns(200))),
+        (
+            nic.occupancy.busy(at_ns(200)),
+            nic.occupancy.idle(at_ns(200))
+        ),
         (Span::from_ns(40), Span::from_ns(100))
     );
 }

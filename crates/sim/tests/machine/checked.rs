@@ -20,22 +20,3 @@ pub fn complete(experiment: &Experiment) -> Results {
     assert!(failed.values().all(|count| *count == 0), "{failed:?}");
     results
 }
-
-/// Makes a run check everything after each event. Reduces the number of packet buffers, because each check visits all of them.
-pub fn check(experiment: &mut Experiment) {
-    experiment.run.check = true;
-    experiment.offload.host.interface.packet_buffers = 64;
-}
-
-/// Makes the network lose, duplicate and delay frames.
-pub fn faulty(mut experiment: Experiment, seed: u64) -> Experiment {
-    experiment.run.seed = seed;
-    experiment.wire.loss = 0.02;
-    experiment.wire.reorder = 0.03;
-    experiment.wire.duplicate = 0.01;
-    experiment.wire.reorder_delay_us = 200;
-    for tcp in [&mut experiment.tcp, &mut experiment.clients.tcp] {
-        (tcp.rto_min_ms, tcp.rto_initial_ms) = (5, 20);
-    }
-    experiment
-}

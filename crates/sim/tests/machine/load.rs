@@ -2,9 +2,9 @@
 
 use baton_apps::web;
 use baton_sim::config::{ApplicationConfig, Experiment, WorkloadConfig};
-use baton_sim::results::{NotSteady, OpenLoopResults, ResponseTime, Results};
-use baton_sim::{Load, Machine, NoObserver, RunError};
-use baton_workload::load::{Arrivals, Rate, Think};
+use baton_sim::results::{OpenLoopResults, ResponseTime, Results};
+use baton_sim::{Load, Machine, NoObserver};
+use baton_workload::load::{Arrivals, Rate};
 use baton_workload::{
     Demand, FileSet, FixedSpec, LoadSpec, RequestSpec, SpecWebSpec, Throttle, Workload,
 };
@@ -201,43 +201,6 @@ fn the_offered_load_is_served_below_saturation() {
     }
 }
 
-#[test]
-fn overload_is_reported_and_has_no_response_time() {
-    // A connection occupies the wire for 1.3 ms.
-    let under = run(&fixed(600.0, Arrivals::Poisson));
-    assert_eq!(under.long_run.not_steady, [], "{:?}", under.long_run);
-    let mut over = fixed(1_000.0, Arrivals::Poisson);
-    over.run.until_ci_percent = Some(0.1);
-    let over = run(&over);
-    assert!(over.long_run.not_steady.contains(&NotSteady::Saturated));
-    assert_eq!(over.long_run.response_ms, None);
-    let offered = open_loop(&over).offered_rate;
-    assert!(offered > 1.1 * over.clients.request_rate, "{offered}");
-    assert!(
-        over.clients.responses < 21_000,
-        "the run stops at saturation"
-    );
-}
-
-/// A connection that is due while all clients are busy waits, and its wait counts.
-#[test]
-fn a_request_without_a_free_client_waits_for_one() {
-    let time = |connections| {
-        let mut experiment = fixed(500.0, Arrivals::Poisson);
-        experiment.clients.connections = connections;
-        let results = run(&experiment);
-        assert!(results.clients.failed.values().all(|count| *count == 0));
-        let sent = results.clients.response_ms.mean.expect("responses");
-        (response_ms(&results).mean.mean, sent)
-    };
-    let ((many, many_sent), (one, one_sent)) = (time(500), time(1));
-    assert!(one > 1.5 * many, "{one} {many}");
-    assert!(
-        one_sent < many_sent,
-        "{one_sent} {many_sent}: with one client, requests find the wire idle"
-    );
-}
-
 /// Small responses, and from time to time one that occupies the only client for a second.
 struct Stalls {
     number: u64,
@@ -289,76 +252,6 @@ fn a_stall_shows_in_the_time_from_when_requests_were_due() {
     assert!(due.mean > sent.mean.map(|mean| 10.0 * mean), "{due:?}");
 }
 
-/// The response time law of interactive systems: N clients that think for Z and wait for R send N / (R + Z) requests per second (Lazowska
-/// and others, *Quantitative System Performance*, 3.5).
-#[test]
-fn clients_that_think_ask_as_the_response_time_law_says() {
-    let thinks = [
-        Think::Constant(0.2),
-        Think::Exponential(0.2),
-        Think::Pareto {
-            mean: 0.2,
-            shape: 2.5,
-        },
-    ];
-    for think in thinks {
-        let mut experiment = fixed(1.0, Arrivals::Even);
-        experiment.clients.connections = 100;
-        experiment.load = LoadSpec {
-            think: Some(think),
-            ..LoadSpec::default()
-        };
-        let results = run(&experiment);
-        // After thinking, a client first connects, which is not part of the response time.
-        let cycle_s = 100.0 / results.clients.request_rate;
-        let response_s = results.clients.response_ms.mean.expect("responses") * 1e-3;
-        let connecting_s = cycle_s - response_s - 0.2;
-        // Over 20,000 think times, the mean is off by a few milliseconds.
-        assert!(
-            (-0.005..0.01).contains(&connecting_s),
-            "{think}: {connecting_s}"
-        );
-        assert!(results.clients.open_loop.is_none() && results.long_run.response_ms.is_none());
-    }
-}
-
-/// Servers of different speed receive the same requests at the same times.
-#[test]
-fn equal_seeds_give_equal_bits_and_other_servers_the_same_requests() {
-    let of = |mips, seed| {
-        let mut experiment = Experiment {
-            load: open(4_000.0, Arrivals::OnOff),
-            ..Experiment::default()
-        };
-        experiment.run.seed = seed;
-        experiment.run.warmup_packets = Some(0);
-        experiment.run.measured_seconds = Some(0.3);
-        experiment.nic.mips = mips;
-        run(&experiment)
-    };
-    let this = of(400, 1);
-    assert!(this == of(400, 1));
-    let offered = |results: &Results| open_loop(results).offered_rate * results.measured_s;
-    let (slower, other) = (of(200, 1), of(400, 2));
-    assert!(slower.clients.response_ms != this.clients.response_ms);
-    assert!((offered(&slower) - offered(&this)).abs() < 2.0);
-    assert!((offered(&other) - offered(&this)).abs() > 2.0);
-}
-
-#[test]
-fn impossible_loads_are_refused() {
-    let refused = |experiment: Experiment| {
-        experiment
-            .validate()
-            .expect_err("the load is impossible")
-            .path
-    };
-    let mut twice = fixed(1.0, Arrivals::Even);
-    twice.workload = WorkloadConfig::Fixed(FixedSpec::httperf(1, 1, Some(9)));
-    assert_eq!(refused(twice), "workload.connections_per_s");
-    assert_eq!(refused(fixed(1.0, Arrivals::Log)), "load.arrivals");
-}
-
 #[test]
 fn a_limit_that_is_set_alone_keeps_the_others() {
     let spec: SpecWebSpec = toml::from_str("throttle.max_bps = 500000").expect("a load");
@@ -367,19 +260,6 @@ fn a_limit_that_is_set_alone_keeps_the_others() {
         ..Throttle::default()
     };
     assert_eq!(spec.throttle, Some(limits));
-}
-
-/// A rate counts requests. If connections have a million of them, the first may be due after the end of the run.
-#[test]
-fn a_rate_at_which_no_connection_comes_is_refused() {
-    let mut endless = fixed(1_000.0, Arrivals::Even);
-    endless.workload = WorkloadConfig::Fixed(FixedSpec::httperf(1, 1_000_000, None));
-    let refused = baton_sim::run(&endless, "test", &[], &mut NoObserver);
-    let Err(RunError::Invalid(error)) = refused else {
-        panic!("{refused:?}")
-    };
-    assert_eq!(error.path, "load.rate");
-    assert!(error.expected.contains("1666.667/s"), "{error}");
 }
 
 /// Clients that read in pieces take a server's FIN for the end only after they have read what came before it. The server closes after each
@@ -404,32 +284,6 @@ fn clients_that_read_in_pieces_read_all_that_comes_before_the_end() {
     assert!(ended <= 10, "{ended}");
     let content = results.clients.content_mbps;
     assert!(content < 1.01 * 10.0 * 0.4, "{content} Mb/s");
-}
-
-/// A client that says which request is its last leaves the closing to the server, whose stack then keeps the connection in TIME-WAIT, and
-/// in the hash chain that it searches for every packet. Otherwise the client closes first.
-#[test]
-fn the_server_closes_after_a_request_that_is_the_last() {
-    let cycles_per_packet = |announce_last| {
-        let mut experiment = Experiment {
-            workload: WorkloadConfig::Fixed(FixedSpec::httperf(2_000, 3, None)),
-            ..Experiment::default()
-        };
-        experiment.clients.connections = 10;
-        experiment.clients.announce_last = announce_last;
-        experiment.nic.firmware.hard_limit = 0;
-        experiment.host.kernel.hash_buckets = 1;
-        experiment.run.warmup_packets = Some(0);
-        experiment.run.measured_packets = 6_000;
-        experiment.run.check = true;
-        let results = run(&experiment);
-        let clients = &results.clients;
-        assert!(clients.connections > 100, "{}", clients.connections);
-        assert!(clients.responses >= 3 * clients.connections);
-        results.host.host_packets.cycles.expect("packets")
-    };
-    let (client, server) = (cycles_per_packet(false), cycles_per_packet(true));
-    assert!(server > 1.1 * client, "{server} and {client} cycles");
 }
 
 /// Clients that read in pieces keep to their rate from the first second on, whatever they request. Clients that take data as it arrives do

@@ -4,8 +4,11 @@ mod checked;
 mod hardware;
 mod load;
 mod long_run;
-mod nics;
 mod offload;
 mod offload_cache;
-mod servers;
+mod play;
 mod whole;
+
+mod dialogues {
+    baton_testkit::dialogues!(crate::play::Player, "machine/dialogues": hardware, load, nics, offload, offload_cache, servers, whole);
+}
