@@ -81,12 +81,21 @@ pub fn answer(question: &[u8], logs: &Logs, observer: &mut dyn Observer) -> Stri
     let question = question.map_err(|error| {
         Failure::BadInput(format!("cannot read the request of the page: {error}"))
     });
-    let ran = question.and_then(|question| ran(&question, logs, observer));
-    let answer = match ran {
+    let answer = match question.and_then(|question| answered(&question, logs, observer)) {
         Ok(ran) => Answer::Ran(Box::new(ran)),
         Err(failure) => Answer::Refused(failure.to_string()),
     };
     serde_json::to_string(&answer).expect("an answer has only texts for keys")
+}
+
+/// Runs the experiment of a question. Errors call the log by its name, although its content is read from standard input.
+fn answered(question: &Question, logs: &Logs, observer: &mut dyn Observer) -> Result<Ran, Failure> {
+    ran(question, logs, observer).map_err(|failure| match (failure, &question.log) {
+        (Failure::BadInput(message), Some(name)) if message.starts_with("-:") => {
+            Failure::BadInput(message.replacen('-', name, 1))
+        }
+        (failure, _) => failure,
+    })
 }
 
 fn ran(question: &Question, logs: &Logs, observer: &mut dyn Observer) -> Result<Ran, Failure> {
@@ -106,7 +115,7 @@ fn ran(question: &Question, logs: &Logs, observer: &mut dyn Observer) -> Result<
         let message = format!("{FILE}: has {variants} variants; expected one run");
         return Err(Failure::BadInput(message));
     };
-    planned.measure_logs_long_enough();
+    planned.measure_long_enough();
     let experiment = planned.experiment.clone();
     let run = || run_on(logs, &experiment, COMMIT, &[], observer);
     let results = attempt(&experiment, "the same page", run)?;

@@ -30,13 +30,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let panels: Vec<&[Row<'_>]> = rows.chunk_by(|one, next| one.file == next.file).collect();
     let groups = panels.first().copied().unwrap_or_default();
     let figure = Groups {
-        title: format!(
-            "{server}: its core's time a request, of that in the kernel with offloads, over connections"
-        ),
-        names: groups
-            .iter()
-            .map(|row| row.connections.to_owned())
-            .collect(),
+        title: format!("{server}: processor time per request, compared with the kernel"),
+        x: "connections".to_owned(),
+        y: "server core's time per request / that in the kernel with its offloads, for files of"
+            .to_owned(),
+        level: Some((1.0, "kernel, its offloads on".to_owned())),
+        names: groups.iter().map(|row| grouped(row.connections)).collect(),
         panels: panels.into_iter().map(panel).collect(),
     };
     Ok(fs::write(to, Figure::Groups(figure).svg(Size::default())?)?)
@@ -63,9 +62,22 @@ fn panel(rows: &[Row<'_>]) -> GroupPanel {
             .iter()
             .map(|row| Some(row.costs.get(system)? / row.costs[0]))
             .collect(),
+        ..GroupSeries::default()
     });
     GroupPanel {
-        y: rows.first().map_or("", |row| row.file).to_owned(),
+        y: rows.first().map_or(String::new(), |row| size(row.file)),
         series: series.collect(),
     }
+}
+
+/// Returns a size in words: `1K` is 1 KB.
+fn size(file: &str) -> String {
+    let (number, unit) = file.split_at(file.len() - 1);
+    format!("{number} {unit}B")
+}
+
+fn grouped(connections: &str) -> String {
+    connections
+        .parse()
+        .map_or_else(|_| connections.to_owned(), baton_report::grouped)
 }

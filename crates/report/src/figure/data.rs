@@ -13,7 +13,7 @@ impl Figure {
     /// |---|---|
     /// | `measure`, `series`, `dashed`, `x`, `y`, `low`, `high`, `steady` | lines; `low` to `high` is the interval |
     /// | `bar`, `part`, `value`, `steady` | stacked bars |
-    /// | `measure`, `group`, `series`, `value` | groups of bars |
+    /// | `measure`, `group`, `series`, `value`, `low`, `high` | groups of bars |
     pub fn csv(&self) -> String {
         let records = self.records();
         let mut text = String::new();
@@ -95,12 +95,16 @@ fn of_groups(groups: &Groups) -> Vec<Record> {
     let mut records = Vec::new();
     for panel in &groups.panels {
         for series in &panel.series {
-            for (group, value) in groups.names.iter().zip(&series.values) {
+            for (number, (group, value)) in groups.names.iter().zip(&series.values).enumerate() {
+                let half = series.half_widths.get(number).copied().flatten();
+                let end = |sign: f64| value.zip(half).map(|(value, half)| value + sign * half);
                 records.push(vec![
                     ("measure", json!(panel.y)),
                     ("group", json!(group)),
                     ("series", json!(series.name)),
                     ("value", json!(value)),
+                    ("low", json!(end(-1.0))),
+                    ("high", json!(end(1.0))),
                 ]);
             }
         }

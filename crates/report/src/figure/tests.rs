@@ -96,8 +96,8 @@ fn panels_share_an_axis_and_a_legend() {
     let text = svg(panels());
     for words in [
         "Batching",
-        "connections",
-        "response time",
+        "connections (logarithmic)",
+        "response time (logarithmic)",
         "crossings",
         "10,000",
         "1",
@@ -172,6 +172,7 @@ fn groups() -> Groups {
     let series = |name: &str, values: &[Option<f64>]| GroupSeries {
         name: name.to_owned(),
         values: values.to_vec(),
+        ..GroupSeries::default()
     };
     Groups {
         title: "NICs".to_owned(),
@@ -189,6 +190,58 @@ fn groups() -> Groups {
                 ],
             },
         ],
+        ..Groups::default()
+    }
+}
+
+#[test]
+fn runs_that_are_not_drawn_are_named() {
+    let mut figure = panels();
+    for panel in &mut figure.panels {
+        panel.lines[0].doubtful = vec![20.0];
+    }
+    let text = svg(figure);
+    assert!(says(&text, "left out, not steady: host at 20.0"), "{text}");
+    assert!(!text.contains("* not steady"), "no point is marked");
+}
+
+#[test]
+fn a_loss_is_written_where_no_bar_can_be() {
+    let mut figure = groups();
+    figure.panels[1].series[0].values[1] = Some(-3.25);
+    assert!(says(&svg(figure), "-3.25"));
+}
+
+#[test]
+fn alike_panels_share_a_scale_a_legend_and_a_level() {
+    let panel = |name: &str, heights: [f64; 2]| GroupPanel {
+        y: name.to_owned(),
+        series: vec![GroupSeries {
+            name: "handed off".to_owned(),
+            values: heights.map(Some).to_vec(),
+            half_widths: vec![Some(0.1), None],
+        }],
+    };
+    let figure = Groups {
+        x: "connections".to_owned(),
+        y: "share".to_owned(),
+        level: Some((1.0, "kernel".to_owned())),
+        panels: vec![panel("1 KB", [0.5, 0.2]), panel("1 MB", [3.0, 2.0])],
+        ..groups()
+    };
+    let text = svg(figure);
+    for (words, times) in [
+        ("connections", 1),
+        ("share", 1),
+        ("kernel", 1),
+        ("handed off", 1),
+        ("3", 2),
+    ] {
+        assert_eq!(
+            text.matches(&format!("\n{words}\n")).count(),
+            times,
+            "{words}"
+        );
     }
 }
 
@@ -219,7 +272,7 @@ fn a_drawing_contains_its_text_and_units() {
         "64 KiB",
         "16 MiB",
         "80",
-        "cache",
+        "cache (logarithmic)",
         "content",
         "lru",
         "sieve",

@@ -27,8 +27,8 @@ pub struct Explorer {
     pub title: String,
     /// Text of the experiment file that the page starts with.
     pub text: String,
-    /// Name of the log that this experiment replays and that the page does not contain.
-    pub log: Option<String>,
+    /// Name of the log that this experiment replays, and its content, compressed by gzip, in base64.
+    pub log: Option<(String, String)>,
     /// Measures of runs to show.
     pub measures: Vec<Measure>,
     /// Controls for keys that can be changed.
@@ -101,14 +101,16 @@ impl Explorer {
                 ..Runs::default()
             },
             text: &self.text,
-            log: self.log.as_deref(),
+            log: self.log.as_ref().map(|(name, _)| name.as_str()),
             worker: WORKER,
         };
         let body = html! {
             a.skip href="#results" { "To the results" }
             header {
                 h1 { (self.title) }
-                p { "The simulator runs in this page. Nothing is sent anywhere, not even your log." }
+                p {
+                    "The simulator runs in this page. Nothing is sent anywhere, not even your log. The address of the page keeps what you set."
+                }
             }
             main {
                 noscript { p { "The simulator needs JavaScript, which is switched off." } }
@@ -120,6 +122,9 @@ impl Explorer {
                 }
             }
             script type="application/gzip" id="module" { (self.module) }
+            @if let Some((_, content)) = &self.log {
+                script type="application/gzip" id="log-content" { (content) }
+            }
             (scripts(&data, &SCRIPTS))
         };
         document(&self.title, POLICY, &[STYLE, OWN_STYLE].concat(), &body)
@@ -197,6 +202,13 @@ fn results() -> Markup {
                 button #run.plain type="submit" form="form" { "Run" }
                 button #cancel.plain type="button" disabled { "Cancel" }
                 button #pin.plain type="button" disabled { "Pin for comparison" }
+                span {
+                    label for="against" { "Compare with" }
+                    select #against form="form" {
+                        option value="base" selected { "no handoff" }
+                        option value="previous" { "the run before" }
+                    }
+                }
                 button.plain type="reset" form="form" { "Reset" }
                 span { input #auto type="checkbox" checked form="form"; " " label for="auto" { "Run on every change" } }
             }

@@ -1,6 +1,6 @@
 //! A page as HTML.
 
-use super::{Page, Run, Runs};
+use super::{Compared, Comparison, Page, Run, Runs};
 use crate::significant;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
@@ -37,8 +37,10 @@ impl Page {
             header { h1 { (self.title) } }
             main {
                 (self.verdict())
+                (over_keys(&self.runs))
+                (comparison(&self.comparison))
+                (figures())
                 (runs(&self.runs))
-                (figures(&self.runs))
                 (configuration(&self.runs))
                 (provenance(&self.provenance))
             }
@@ -52,12 +54,77 @@ impl Page {
             section aria-labelledby="verdict" {
                 h2 #verdict { "Verdict" }
                 p.headline { (self.headline) }
-                @if !self.findings.is_empty() {
-                    ul { @for finding in &self.findings { li { (finding) } } }
-                }
+                @for finding in &self.findings { p { (finding) } }
             }
         }
     }
+}
+
+/// Returns the table of configurations, with the reasons why some may not hold below it.
+fn comparison(comparison: &Comparison) -> Markup {
+    let rows = &comparison.rows;
+    let has_bars = rows.iter().any(|row| row.bar.is_some());
+    let percent = |share: f64| format!("{:.2}%", 100.0 * share.clamp(0.0, 1.0));
+    html! {
+        section aria-labelledby="configurations" {
+            h2 #configurations { "Configurations" }
+            div.scroll tabindex="0" role="region" aria-label="Table of configurations" {
+                table.compared {
+                    thead {
+                        tr {
+                            @for (number, title) in comparison.head.iter().enumerate() {
+                                th.number[is_number(number)] scope="col" { (title) }
+                                @if number == 1 && has_bars { th.bars aria-hidden="true" {} }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for row in rows {
+                            tr {
+                                @for (number, cell) in row.cells.iter().enumerate() {
+                                    @if number == 0 {
+                                        th scope="row" { (cell) @if !row.doubt.is_empty() { " *" } }
+                                    } @else {
+                                        td.number[is_number(number)] data-head=[comparison.head.get(number)] { (cell) }
+                                    }
+                                    @if number == 1 && has_bars {
+                                        td.bars aria-hidden="true" {
+                                            @if let Some((length, half)) = row.bar {
+                                                div.track {
+                                                    div.length style=(format!("width:{}", percent(length))) {}
+                                                    div.interval style=(format!("left:{};width:{}", percent(length - half), percent(2.0 * half))) {}
+                                                }
+                                            }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            p.note { (comparison.note) }
+            @for (doubt, names) in doubts(rows) { p.note { "* " (names.join("; ")) ": " (doubt) } }
+        }
+    }
+}
+
+/// Returns whether a column of the table of configurations has numbers: all but the first and the last.
+const fn is_number(column: usize) -> bool {
+    matches!(column, 1..=3)
+}
+
+/// Returns the doubts, each with the configurations that have it.
+fn doubts(rows: &[Compared]) -> Vec<(&str, Vec<&str>)> {
+    let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in rows.iter().filter(|row| !row.doubt.is_empty()) {
+        let name = row.cells.first().map_or("", String::as_str);
+        match all.iter_mut().find(|(doubt, _)| *doubt == row.doubt) {
+            Some((_, names)) => names.push(name),
+            None => all.push((&row.doubt, vec![name])),
+        }
+    }
+    all
 }
 
 /// Returns a document with this title, content security policy, style and body.
@@ -123,14 +190,8 @@ fn runs(runs: &Runs) -> Markup {
         section aria-labelledby="runs" {
             h2 #runs tabindex="-1" { "Runs" }
             div #tools hidden {
-                label for="filter" { "Show only runs with" }
-                input #filter type="search" aria-describedby="filter-help" autocomplete="off";
-                p #filter-help.help {
-                    "Words, or comparisons such as " code { "seed=1" } " and " code { "request_rate_per_s>20000" } ", separated by spaces. Press a "
-                    "heading to sort by it."
-                }
+                p.help { "Press a heading to sort by it." }
                 details { summary { "Columns" } fieldset #columns { legend { "Columns of the table" } } }
-                p #count role="status" {}
             }
             div.scroll tabindex="0" role="region" aria-label="Table of runs" {
                 table #table {
@@ -159,28 +220,45 @@ fn row(run: &Run, shown: &[usize], has_sources: bool) -> Markup {
     html! {
         tr {
             @if has_sources { td { (run.source) } }
-            th scope="row" { (run.name) }
+            th.name scope="row" { (run.name) }
             td.number { (run.seed) }
             @for key in run.keys.iter().take(KEY_COLUMNS) { td.number { (key) } }
             @for &number in shown {
                 td.number { (value(number).map_or_else(|| "-".to_owned(), significant)) }
             }
-            td.nowrap { (run.limit) }
+            td { (run.limit) }
             td.doubt { (run.doubt) }
         }
     }
 }
 
-/// Returns the elements into which scripts draw.
-fn figures(runs: &Runs) -> Markup {
+/// Returns the elements into which scripts draw a measure over a key.
+fn over_keys(runs: &Runs) -> Markup {
     html! {
         noscript { p { "Figures, and all but the first runs, need JavaScript, which is switched off." } }
         @if !runs.keys.is_empty() {
             section #over-keys aria-labelledby="over-keys-title" hidden {
                 h2 #over-keys-title { "Over a key" }
-                div.choices {}
                 div.charts {}
+                div.choices {}
             }
+        }
+    }
+}
+
+/// Returns the elements into which scripts draw, after the filter of what they draw.
+fn figures() -> Markup {
+    html! {
+        section #choose aria-labelledby="choose-title" hidden {
+            h2 #choose-title { "Choose runs" }
+            label for="filter" { "Show only runs with" }
+            input #filter type="search" aria-describedby="filter-help" autocomplete="off";
+            p #filter-error role="alert" {}
+            p #filter-help.help {
+                "For all that follows and the figure above: words, or comparisons such as " code { "seed=1" } " and "
+                code { "request_rate_per_s > 20000" } ", separated by spaces."
+            }
+            p #count role="status" {}
         }
         section #cycles aria-labelledby="cycles-title" hidden {
             h2 #cycles-title { "Where the host's time goes" }

@@ -10,6 +10,8 @@ pub struct Runs {
     pub measures: Vec<Measure>,
     /// Configuration keys that differ between runs, in the order of [`Run::keys`].
     pub keys: Vec<String>,
+    /// These keys in words, with units.
+    pub keys_in_words: Vec<String>,
     /// Configuration keys that are the same in all runs, with their values.
     pub common: BTreeMap<String, String>,
     /// Parts of the host's time, in the order of [`Run::cycles_percent`].

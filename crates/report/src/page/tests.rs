@@ -29,10 +29,34 @@ fn page() -> Page {
         title: format!("Title {HOSTILE}"),
         headline: "The link is the limit.".to_owned(),
         findings: vec![HOSTILE.to_owned()],
+        comparison: Comparison {
+            head: [
+                "configuration",
+                "requests/s",
+                "against the first",
+                "ms",
+                "limit",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            rows: [
+                ("slow", 0.5, ""),
+                ("fast", 1.0, "it was short"),
+                ("same", 1.0, "it was short"),
+            ]
+            .map(|(name, length, doubt)| Compared {
+                cells: [name, "1", "2", "3", HOSTILE].map(str::to_owned).to_vec(),
+                bar: Some((length, 0.125)),
+                doubt: doubt.to_owned(),
+            })
+            .to_vec(),
+            note: HOSTILE.to_owned(),
+        },
         provenance: vec![("program".to_owned(), HOSTILE.to_owned())],
         runs: Runs {
             measures: vec![measure("rate_per_s", true), measure("other", false)],
             keys: vec![HOSTILE.to_owned()],
+            keys_in_words: vec![HOSTILE.to_owned()],
             common: [("nic.mips".to_owned(), HOSTILE.to_owned())].into(),
             layers: vec!["tcp".to_owned(), "idle".to_owned()],
             runs: (0..60).map(run).collect(),
@@ -101,6 +125,26 @@ fn the_first_rows_are_there_without_scripts() {
     }
 }
 
+#[test]
+fn configurations_have_bars_and_reasons_for_doubt() {
+    let text = without_assets(&page().html());
+    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}"));
+    assert!(text.contains("width:50.00%") && text.contains("left:37.50%;width:25.00%"));
+    assert!(text.contains("fast *") && !text.contains("slow *"));
+    assert!(text.contains("* fast; same: it was short"));
+    let order = [
+        "id=\"verdict\"",
+        "id=\"over-keys\"",
+        "fast *",
+        "id=\"cycles\"",
+        "id=\"runs\" tab",
+    ];
+    assert!(
+        order.map(place).is_sorted(),
+        "what matters most comes first"
+    );
+}
+
 fn explorer() -> explorer::Explorer {
     let control = |key: &str, kind| explorer::Control {
         key: key.to_owned(),
@@ -119,7 +163,7 @@ fn explorer() -> explorer::Explorer {
     explorer::Explorer {
         title: HOSTILE.to_owned(),
         text: HOSTILE.to_owned(),
-        log: Some(HOSTILE.to_owned()),
+        log: Some((HOSTILE.to_owned(), "H4sI".to_owned())),
         groups: vec![explorer::Group {
             title: HOSTILE.to_owned(),
             controls: vec![control("a.b", number), control("c", choice)],

@@ -38,6 +38,13 @@ const SIZES: &[u64] = &[
     0, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 262_144,
 ];
 
+const CLIENTS: Wanted = Wanted {
+    key: "clients.connections",
+    label: "Clients",
+    kind: Number(&[
+        16, 64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192,
+    ]),
+};
 const NIC: &[Wanted] = &[
     Wanted {
         key: "nic.mips",
@@ -148,6 +155,20 @@ const WORKLOADS: [(&str, &str); 6] = [
     ),
 ];
 
+/// Returns a key in words, with its unit, if the page has a control for it or figures have it on an axis.
+pub fn label(key: &str) -> Option<&'static str> {
+    const OTHERS: [(&str, &str); 3] = [
+        ("load.rate", "Offered load, requests/s"),
+        ("workload.bytes", "Size of a response, bytes"),
+        ("wire.rate_mbps", "Link rate, Mb/s"),
+    ];
+    let wanted = NIC.iter().chain(HOST).chain(RUN).chain([&CLIENTS]);
+    let mut all = wanted
+        .map(|wanted| (wanted.key, wanted.label))
+        .chain(OTHERS);
+    all.find(|(known, _)| *known == key).map(|(_, label)| label)
+}
+
 /// Returns all controls, with the values of this experiment.
 ///
 /// # Errors
@@ -163,12 +184,7 @@ pub fn of(experiment: &Experiment) -> Result<Vec<Group>, Failure> {
             .map(|wanted| wanted.control(&values))
             .collect(),
     };
-    let clients = Wanted {
-        key: "clients.connections",
-        label: "Clients",
-        kind: Number(&COUNTS[1..]),
-    };
-    let load = [workload(), clients.control(&values)];
+    let load = [workload(), CLIENTS.control(&values)];
     Ok(vec![
         Group {
             title: "Load".to_owned(),

@@ -1,6 +1,6 @@
 //! `baton explore`: writes a page in which the simulator runs.
 
-mod controls;
+pub mod controls;
 mod module;
 
 use crate::cli::ExploreArgs;
@@ -8,7 +8,7 @@ use crate::commands::report::date;
 use crate::config::shipped::{self, PROFILES};
 use crate::config::{self, Plan, Planned, Request, Setting};
 use crate::failure::Failure;
-use crate::output::{Pending, print_text, spare};
+use crate::output::{Pending, note, print_text, reason, spare};
 use crate::runner::COMMIT;
 use baton_config::SOURCES;
 use baton_explorer::shown;
@@ -16,11 +16,14 @@ use baton_report::bytes;
 use baton_report::page::explorer::Explorer;
 use baton_sim::config::WorkloadConfig;
 use baton_study::table::metrics;
+use baton_workload::log::content;
 use jiff::Timestamp;
 use std::path::Path;
 
 /// Default number of packets before the measurement, and of measured packets: the page responds within a second or two.
 const PACKETS: u64 = 100_000;
+/// Maximum size of a log that a page contains, decompressed.
+const MOST_LOG_BYTES: u64 = 256 << 20;
 
 /// Runs the command.
 ///
@@ -47,9 +50,12 @@ pub fn execute(arguments: &ExploreArgs) -> Result<(), Failure> {
     let out = Pending::new("--out", &arguments.out)?;
     let module = module::find()?;
     let log = match &run.experiment.workload {
-        WorkloadConfig::Log { path, .. } => Some(path.display().to_string()),
+        WorkloadConfig::Log { path, .. } => Some(embedded_log(path)?),
         _ => None,
     };
+    if let Some((name, _)) = &log {
+        note(&format!("the page contains the log {name}"));
+    }
     let explorer = Explorer {
         title: arguments
             .title
@@ -59,7 +65,7 @@ pub fn execute(arguments: &ExploreArgs) -> Result<(), Failure> {
         text: text(run)?,
         log,
         measures: metrics::ALL.iter().map(shown::measure).collect(),
-        module: module::embedded(&module)?,
+        module: module::packed(&module)?,
         provenance: provenance(),
     };
     let page = explorer.html();
@@ -68,6 +74,24 @@ pub fn execute(arguments: &ExploreArgs) -> Result<(), Failure> {
         "{}: {}\n",
         arguments.out.display(),
         bytes(page.len() as u64)
+    ))
+}
+
+/// Returns the name of a log, and its content for the page.
+fn embedded_log(path: &Path) -> Result<(String, String), Failure> {
+    let bad = |why: String| Failure::BadInput(format!("{}: {why}", path.display()));
+    let content = content(path, MOST_LOG_BYTES);
+    let content = content.map_err(|error| bad(format!("cannot read: {}", reason(&error))))?;
+    let content = content.ok_or_else(|| {
+        bad(format!(
+            "is larger than {}; expected a smaller log, which a page can contain",
+            bytes(MOST_LOG_BYTES)
+        ))
+    })?;
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    Ok((
+        name.to_string_lossy().into_owned(),
+        module::packed(&content)?,
     ))
 }
 

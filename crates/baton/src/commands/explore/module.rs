@@ -78,14 +78,14 @@ fn built(program: &Path) -> Vec<PathBuf> {
     modules.filter(|path| path.exists()).collect()
 }
 
-/// Returns the compressed module as text.
+/// Returns the module, or a log, compressed as text.
 ///
 /// # Errors
-/// Fails if the module cannot be compressed.
-pub fn embedded(module: &[u8]) -> Result<String, Failure> {
+/// Fails if it cannot be compressed.
+pub fn packed(content: &[u8]) -> Result<String, Failure> {
     let compressed = || -> io::Result<Vec<u8>> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        encoder.write_all(module)?;
+        encoder.write_all(content)?;
         encoder.finish()
     };
     let compressed = compressed().map_err(|error| Failure::Failed(error.to_string()))?;

@@ -1,6 +1,8 @@
 //! Gathers runs one by one, and keeps only the parts that the page shows.
 
 use super::verdict::{Configuration, Measured};
+use crate::commands::explore::controls;
+use crate::tables::height;
 use baton_explorer::shown::{self as run, MOST_SAMPLES};
 use baton_report::page::{Run, Runs};
 use baton_sim::results::{Results, Sample};
@@ -57,11 +59,12 @@ impl Gathering {
         let cycles = run::cycles_percent(results);
         self.layers
             .extend(cycles.keys().filter(|layer| *layer != run::IDLE).cloned());
+        let run = run::of(source, name, results);
         self.runs.push(Gathered {
-            run: run::of(source, name, results),
             differs,
             cycles,
-            measured: Some(Measured::of(results)),
+            measured: Some(Measured::of(results, &run.doubt)),
+            run,
             samples: run::thinned(&results.series, MOST_SAMPLES),
         });
     }
@@ -100,7 +103,9 @@ impl Gathering {
             .iter()
             .map(|key| common.remove(key).unwrap_or_default())
             .collect();
-        let layers: Vec<String> = layers.into_iter().chain([run::IDLE.to_owned()]).collect();
+        let mut layers: Vec<String> = layers.into_iter().collect();
+        layers.sort_by_key(|layer| height(layer));
+        layers.push(run::IDLE.to_owned());
         let most = (ALL_SAMPLES / runs.len().max(1)).clamp(LEAST_SAMPLES, MOST_SAMPLES);
         let mut configurations: Vec<Configuration> = Vec::new();
         let finish = |gathered: Gathered| {
@@ -130,8 +135,11 @@ impl Gathering {
         };
         let runs: Vec<Run> = runs.into_iter().map(finish).collect();
         let measures = metrics::ALL.iter().map(run::measure).collect();
+        let in_words =
+            |key: &String| controls::label(key).map_or_else(|| key.clone(), str::to_owned);
         let runs = Runs {
             measures,
+            keys_in_words: keys.iter().map(in_words).collect(),
             keys,
             common,
             layers,

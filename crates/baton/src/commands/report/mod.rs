@@ -17,6 +17,7 @@ use source::Source;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use verdict::Verdict;
 
 /// Runs the command.
 ///
@@ -41,9 +42,9 @@ pub fn execute(arguments: &ReportArgs, interrupt: &Interrupt) -> Result<(), Fail
         };
         provenance.extend(source.gather(&name, &mut gathering, interrupt)?);
     }
-    let titles = sources.iter().map(Source::name);
+    let titles = sources.iter().map(Source::title);
     let title = arguments.title.clone();
-    let title = title.unwrap_or_else(|| titles.collect::<Vec<_>>().join(" beside "));
+    let title = title.unwrap_or_else(|| titles.collect::<Vec<_>>().join(" and "));
     provenance.push((
         "This page".to_owned(),
         format!(
@@ -55,11 +56,16 @@ pub fn execute(arguments: &ReportArgs, interrupt: &Interrupt) -> Result<(), Fail
     ));
     let count = gathering.len();
     let (runs, configurations) = gathering.finish(sources.iter().find_map(Source::columns));
-    let (headline, findings) = verdict::of(&configurations);
+    let Verdict {
+        headline,
+        findings,
+        comparison,
+    } = verdict::of(&configurations);
     let page = Page {
         title,
         headline,
         findings,
+        comparison,
         provenance,
         runs,
     };

@@ -45,6 +45,9 @@ struct Measured {
     run: Results,
 }
 
+/// Maximum number of configurations that are named in the title of a page.
+const MOST_NAMES: usize = 3;
+
 /// Lines for the page, each with a name and a value.
 type Facts = Vec<(String, String)>;
 
@@ -94,6 +97,32 @@ impl Source {
         match self {
             Self::Study { root, study } => root.join(&study.name).display().to_string(),
             Self::File { path, .. } => path.display().to_string(),
+        }
+    }
+
+    /// Returns what the source is about, in words.
+    pub fn title(&self) -> String {
+        let runs = match self {
+            Self::Study { study, .. } => return study.name.clone(),
+            Self::File { runs, .. } => runs,
+        };
+        let mut names: Vec<&str> = Vec::new();
+        for run in runs {
+            if !names.contains(&run.experiment.name.as_str()) {
+                names.push(&run.experiment.name);
+            }
+        }
+        let is_load = runs.iter().any(|run| run.clients.open_loop.is_some());
+        let about = match names.as_slice() {
+            names if names.len() <= MOST_NAMES => names.join(", "),
+            names => {
+                let others = names.len() - MOST_NAMES + 1;
+                format!("{} and {others} others", names[..MOST_NAMES - 1].join(", "))
+            }
+        };
+        match is_load && runs.len() > names.len() {
+            true => format!("Response time over load: {about}"),
+            false => about,
         }
     }
 

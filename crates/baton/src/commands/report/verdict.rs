@@ -1,36 +1,43 @@
-//! Conclusions from runs, in words.
+//! Conclusions from runs, in words, and a table of their configurations.
 
 use crate::commands::advise::text::limited;
 use crate::commands::advise::verdict::Way;
-use baton_report::page::Run;
-use baton_report::{difference, estimated, grouped, percent, significant};
+use baton_report::page::{Compared, Comparison, Run};
+use baton_report::{counted, difference, estimated, grouped, significant};
 use baton_sim::results::{Limit, Results};
 use baton_stats::Estimate;
+use std::collections::BTreeMap;
 
-/// Maximum number of configurations with a sentence each.
-const TOLD: usize = 16;
+/// Maximum number of configurations in the table.
+const SHOWN: usize = 12;
 /// Maximum number of keys in the name of a configuration.
 const NAMED: usize = 5;
+/// The key by which configurations differ that are offered different loads.
+const OFFERED: &str = "load.rate";
 
 /// The values of a run that the conclusions need.
 pub struct Measured {
     way: Way,
     response_ms: Option<Estimate>,
+    p99_response_ms: Option<Estimate>,
     /// Requests a second that arrive independently of responses; `None` in a closed loop.
     offered: Option<f64>,
+    doubt: String,
 }
 
 impl Measured {
-    /// Takes the values from the results of a run.
-    pub fn of(results: &Results) -> Self {
+    /// Takes the values from the results of a run, whose numbers may not hold because of `doubt`.
+    pub fn of(results: &Results, doubt: &str) -> Self {
         Self {
             way: Way::of(results, None),
             response_ms: results.mean_response_ms(),
+            p99_response_ms: results.p99_response_ms(),
             offered: results
                 .clients
                 .open_loop
                 .as_ref()
                 .map(|open| open.offered_rate),
+            doubt: doubt.to_owned(),
         }
     }
 }
@@ -44,7 +51,6 @@ pub struct Configuration {
     /// Values of each run that did not fail.
     measured: Vec<Measured>,
     failed: usize,
-    doubtful: usize,
 }
 
 impl Configuration {
@@ -54,14 +60,10 @@ impl Configuration {
         let keys: Vec<(String, String)> = keys.filter(|(_, value)| !value.is_empty()).collect();
         let is_same =
             |last: &Self| last.source == run.source && last.name == run.name && last.keys == keys;
-        let (failed, doubtful) = (
-            usize::from(measured.is_none()),
-            usize::from(measured.is_some() && !run.doubt.is_empty()),
-        );
+        let failed = usize::from(measured.is_none());
         match all.last_mut().filter(|last| is_same(last)) {
             Some(last) => {
                 last.failed += failed;
-                last.doubtful += doubtful;
                 last.measured.extend(measured);
             }
             None => all.push(Self {
@@ -70,22 +72,36 @@ impl Configuration {
                 keys,
                 measured: measured.into_iter().collect(),
                 failed,
-                doubtful,
             }),
         }
     }
 
-    /// Returns a title that is unique among all configurations: the name, with keys where names are ambiguous.
+    fn value(&self, key: &str) -> Option<&str> {
+        let mut keys = self.keys.iter();
+        let found = keys.find(|(other, _)| other == key)?;
+        Some(found.1.as_str())
+    }
+
+    /// Returns the source, the name and the offered load.
+    fn place(&self) -> (&str, &str, Option<&str>) {
+        (&self.source, &self.name, self.value(OFFERED))
+    }
+
+    /// Returns a title that is unique among all configurations with the same load: the name, with keys where names are ambiguous.
     fn title(&self, all: &[Self]) -> String {
-        let named = |one: &&Self| one.source == self.source && one.name == self.name;
-        let (has_names, is_alone) = (
-            all.iter().any(|one| one.name != self.name),
-            all.iter().filter(named).count() == 1,
-        );
+        let mut namesakes = all.iter().filter(|one| one.place() == self.place());
+        let is_alone = namesakes.nth(1).is_none();
+        let has_names = all.iter().any(|one| one.name != self.name);
         let mut parts = Vec::new();
         parts.extend(Some(self.source.clone()).filter(|source| !source.is_empty()));
         parts.extend(Some(self.name.clone()).filter(|_| has_names || is_alone));
-        let keys = self.keys.iter().filter(|_| !is_alone).take(NAMED);
+        let keys = self.keys.iter().filter(|(key, _)| key != OFFERED);
+        // Keys that follow from the name say nothing new.
+        let tells = |(key, value): &&(String, String)| {
+            let mut namesakes = all.iter().filter(|one| one.place() == self.place());
+            namesakes.any(|one| one.value(key) != Some(value.as_str()))
+        };
+        let keys = keys.filter(tells).take(NAMED);
         parts.extend(keys.map(|(key, value)| format!("{key} = {value}")));
         parts.join(", ")
     }
@@ -95,70 +111,59 @@ impl Configuration {
         over_seeds(self.measured.iter().map(|run| run.way.request_rate))
     }
 
-    /// Returns whether requests arrive independently of responses: the served rate is then the offered one.
-    fn is_open(&self) -> bool {
-        self.measured.iter().any(|run| run.offered.is_some())
+    fn response_ms(&self) -> Option<Estimate> {
+        over_seeds(self.measured.iter().filter_map(|run| run.response_ms))
     }
 
-    /// Returns the difference of the rate from that of `first`, per cent, or `None` if one of them did not serve as much as it could.
-    fn gain(&self, first: &Self) -> Option<Estimate> {
-        if self.is_open() || first.is_open() {
-            return None;
+    /// Returns the requests a second that arrive independently of responses.
+    fn offered(&self) -> Option<f64> {
+        self.measured.iter().find_map(|run| run.offered)
+    }
+
+    /// Returns whether requests arrive independently of responses: the served rate is then the offered one.
+    fn is_open(&self) -> bool {
+        self.offered().is_some()
+    }
+
+    /// Returns the configuration that this one is compared with: of several sources, the one of the first source with the same name and keys;
+    /// otherwise the first one.
+    fn baseline<'a>(&self, all: &'a [Self]) -> Option<&'a Self> {
+        let first = all.first()?;
+        let mut firsts = all.iter().filter(|one| one.source == first.source);
+        match self.source == first.source {
+            true => Some(first),
+            false => firsts.find(|one| one.name == self.name && one.keys == self.keys),
         }
+    }
+
+    /// Returns the difference of the rate from that of `base`, per cent.
+    fn gain(&self, base: &Self) -> Option<Estimate> {
         let rates = |of: &Self| -> Vec<f64> {
-            of.measured
-                .iter()
-                .map(|run| run.way.request_rate.mean)
-                .collect()
+            let runs = of.measured.iter();
+            runs.map(|run| run.way.request_rate.mean).collect()
         };
-        match (first.measured.as_slice(), self.measured.as_slice()) {
+        match (base.measured.as_slice(), self.measured.as_slice()) {
             ([one], [other]) => one
                 .way
                 .request_rate
                 .difference_percent(other.way.request_rate),
             (ones, others) if ones.len() == others.len() => {
-                Estimate::of_difference_percent(&rates(first), &rates(self))
+                Estimate::of_difference_percent(&rates(base), &rates(self))
             }
             _ => None,
         }
     }
 
-    fn limits(&self) -> &[Limit] {
-        self.measured.first().map_or(&[], |run| &run.way.limits)
-    }
-
-    fn sentence(&self, title: &str, first: Option<&Self>) -> String {
-        let (Some(rate), Some(run)) = (self.rate(), self.measured.first()) else {
-            return format!("{title}: failed");
-        };
-        let way = &run.way;
-        let mut parts = vec![format!("{} requests/s", estimated(rate))];
-        let gain = first.and_then(|first| self.gain(first));
-        parts.extend(gain.map(|gain| format!("{} compared with the first", difference(gain))));
-        let response = over_seeds(self.measured.iter().filter_map(|run| run.response_ms));
-        parts
-            .extend(response.map(|ms| format!("a response takes {} ms on average", estimated(ms))));
-        parts.push(limited(way));
-        parts.push(format!(
-            "the network stack takes {} of the host's cycles",
-            percent(way.network_stack_percent)
-        ));
-        if way.connections_on_nic > 0.0 {
-            parts.push(format!(
-                "{} connections on the NIC on average",
-                significant(way.connections_on_nic)
-            ));
+    /// Returns why the numbers may not hold; empty if they do.
+    fn doubt(&self) -> String {
+        if self.failed > 0 {
+            return "a run failed an internal check of the simulator".to_owned();
         }
-        if way.frames_dropped > 0 {
-            parts.push(format!(
-                "the NIC dropped {} frames",
-                grouped(way.frames_dropped)
-            ));
-        }
-        if self.doubtful > 0 {
-            parts.push("not steady, so that these numbers may not hold".to_owned());
-        }
-        format!("{title}: {}", parts.join("; "))
+        let doubts = self.measured.iter().map(|run| run.doubt.as_str());
+        doubts
+            .max_by_key(|doubt| doubt.len())
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 
@@ -176,93 +181,256 @@ fn over_seeds(estimates: impl Iterator<Item = Estimate>) -> Option<Estimate> {
     }
 }
 
-/// Names the configuration that serves most, or describes the offered load.
-fn headline(all: &[Configuration]) -> String {
-    let rate = |configuration: &&Configuration| {
-        let rate = configuration.rate();
-        rate.map_or(f64::NEG_INFINITY, |rate| rate.mean)
+/// The main result, further ones, and the table of configurations.
+pub struct Verdict {
+    pub headline: String,
+    pub findings: Vec<String>,
+    pub comparison: Comparison,
+}
+
+/// Returns the conclusions from all configurations.
+pub fn of(all: &[Configuration]) -> Verdict {
+    let is_open = all.iter().any(Configuration::is_open);
+    let (headline, more) = match is_open {
+        true => under_load(all),
+        false => serving_most(all),
     };
-    let closed = all.iter().filter(|one| !one.is_open());
-    let best = closed.max_by(|one, other| rate(one).total_cmp(&rate(other)));
-    if let Some((best, rate, run)) =
-        best.and_then(|best| Some((best, best.rate()?, best.measured.first()?)))
-    {
-        let verb = match all.len() {
-            1 => "serves",
-            _ => "serves most",
-        };
-        let (title, rate) = (best.title(all), estimated(rate));
-        return format!("{title} {verb}: {rate} requests/s; {}.", limited(&run.way));
-    }
-    let measured = all.iter().flat_map(|one| &one.measured);
-    let offered = measured.filter_map(|run| run.offered);
-    match offered
-        .clone()
-        .min_by(f64::total_cmp)
-        .zip(offered.max_by(f64::total_cmp))
-    {
-        None => "All runs failed.".to_owned(),
-        Some((least, most)) => format!(
-            "From {} to {} requests/s were offered, so that configurations differ in their response times.",
-            significant(least),
-            significant(most)
-        ),
-    }
-}
-
-/// Returns a sentence on all configurations, and further findings.
-pub fn of(all: &[Configuration]) -> (String, Vec<String>) {
-    let headline = headline(all);
-    let mut findings = Vec::new();
-    if all.len() > 1 {
-        findings.push(by_limit(all));
-    }
-    let of_runs = |count: fn(&Configuration) -> usize| all.iter().map(count).sum::<usize>() as u64;
-    let runs = grouped(of_runs(|one| one.measured.len() + one.failed));
-    for (count, what) in [
-        (
-            of_runs(|one| one.failed),
-            "failed an internal check of the simulator",
-        ),
-        (
-            of_runs(|one| one.doubtful),
-            "were not steady, so that their numbers may not hold; the table says why",
-        ),
-    ] {
-        if count > 0 {
-            findings.push(format!("{} of {runs} runs {what}.", grouped(count)));
-        }
-    }
-    if all.len() <= TOLD {
-        let first = all.first();
-        let sentence = |(number, one): (usize, &Configuration)| {
-            one.sentence(&one.title(all), first.filter(|_| number > 0)) + "."
-        };
-        findings.extend(all.iter().enumerate().map(sentence));
-    }
-    (headline, findings)
-}
-
-/// Counts the configurations that each part limits.
-fn by_limit(all: &[Configuration]) -> String {
-    let count =
-        |limited: &dyn Fn(&Configuration) -> bool| all.iter().filter(|one| limited(one)).count();
-    let mut parts: Vec<String> = Limit::ALL
-        .into_iter()
-        .map(|part| (part, count(&|one| one.limits().contains(&part))))
-        .filter(|(_, count)| *count > 0)
-        .map(|(part, count)| format!("{part} is the limit in {}", grouped(count as u64)))
-        .collect();
-    let free = count(&|one| one.limits().is_empty() && !one.measured.is_empty());
-    if free > 0 {
-        parts.push(format!(
-            "there is no bottleneck in {}",
-            grouped(free as u64)
+    let mut findings: Vec<String> = more.into_iter().collect();
+    let failed: usize = all.iter().map(|one| one.failed).sum();
+    if failed > 0 {
+        let failed = counted(failed as u64, "run");
+        findings.push(format!(
+            "{failed} failed an internal check of the simulator."
         ));
     }
-    format!(
-        "Of {} configurations, {}.",
-        grouped(all.len() as u64),
-        parts.join(", ")
+    Verdict {
+        headline,
+        findings,
+        comparison: comparison(all, is_open),
+    }
+}
+
+/// Returns whether a difference is more than chance.
+fn is_known(difference: &Estimate) -> bool {
+    !difference.covers(0.0)
+}
+
+/// Names the configuration that serves most, and those that are as good.
+fn serving_most(all: &[Configuration]) -> (String, Option<String>) {
+    let measured = all.iter().filter_map(|one| Some((one, one.rate()?)));
+    let best = measured.max_by(|one, other| one.1.mean.total_cmp(&other.1.mean));
+    let Some((best, rate)) = best else {
+        return ("All runs failed.".to_owned(), None);
+    };
+    let way = &best.measured[0].way;
+    let base = best.baseline(all).filter(|base| !std::ptr::eq(*base, best));
+    let gain = base.and_then(|base| Some((base, best.gain(base)?)));
+    let verb = match all.len() {
+        1 => "serves",
+        _ => "serves most:",
+    };
+    let gain = gain.map_or(String::new(), |(base, gain)| {
+        let from = base.title(all);
+        match is_known(&gain) {
+            true => format!(", {} against {from}", difference(gain)),
+            false => format!(", which cannot be told from {from}"),
+        }
+    });
+    let headline = format!(
+        "{} {verb} {} requests/s{gain}; {}.",
+        best.title(all),
+        estimated(rate),
+        limited(way)
+    );
+    let is_as_good = |one: &&Configuration| {
+        let is_other = !std::ptr::eq(*one, best);
+        is_other && one.gain(best).is_some_and(|gain| gain.covers(0.0))
+    };
+    let others: Vec<String> = all
+        .iter()
+        .filter(is_as_good)
+        .map(|one| one.title(all))
+        .collect();
+    let others = (!others.is_empty()).then(|| {
+        format!(
+            "Within the intervals these serve as much: {}.",
+            others.join("; ")
+        )
+    });
+    (headline, others)
+}
+
+/// Compares response times at the highest load that all configurations serve, and names those that do not serve more.
+fn under_load(all: &[Configuration]) -> (String, Option<String>) {
+    let mut curves: BTreeMap<String, Vec<&Configuration>> = BTreeMap::new();
+    let mut order: Vec<String> = Vec::new();
+    for one in all.iter().filter(|one| one.is_open()) {
+        let title = one.title(all);
+        if !order.contains(&title) {
+            order.push(title.clone());
+        }
+        curves.entry(title).or_default().push(one);
+    }
+    let curve = |title: &String| &curves[title];
+    let at = |title: &String, load: Option<&str>| {
+        let mut points = curve(title).iter();
+        let point = points.find(|one| one.value(OFFERED) == load)?;
+        point.response_ms()
+    };
+    let Some(first) = order.first() else {
+        return ("All runs failed.".to_owned(), None);
+    };
+    let loads = curve(first)
+        .iter()
+        .map(|one| (one.value(OFFERED), one.offered()));
+    let common = loads.filter(|(load, _)| order.iter().all(|title| at(title, *load).is_some()));
+    let highest = common.max_by(|(_, one), (_, other)| {
+        let rate = |rate: &Option<f64>| rate.unwrap_or_default();
+        rate(one).total_cmp(&rate(other))
+    });
+    let headline = match highest {
+        None => "At no load do all configurations have a response time.".to_owned(),
+        Some((load, rate)) => {
+            let base = at(first, load);
+            let told = order.iter().take(SHOWN).map(|title| {
+                let time = at(title, load).unwrap_or_default();
+                let against = base.filter(|_| title != first);
+                let against = against.and_then(|base| base.difference_percent(time));
+                let against = against.map_or(String::new(), |against| match is_known(&against) {
+                    true => format!(" ({})", difference(against)),
+                    false => " (no difference is certain)".to_owned(),
+                });
+                format!("{title} {} ms{against}", estimated(time))
+            });
+            format!(
+                "Mean response at {} requests/s: {}.",
+                significant(rate.unwrap_or_default()),
+                told.collect::<Vec<_>>().join(", ")
+            )
+        }
+    };
+    let overloaded = order.iter().filter_map(|title| {
+        let points = curve(title)
+            .iter()
+            .filter(|one| one.response_ms().is_none());
+        let least = points
+            .filter_map(|one| one.offered())
+            .min_by(f64::total_cmp)?;
+        Some(format!(
+            "{title} does not serve {} requests/s.",
+            significant(least)
+        ))
+    });
+    let overloaded: Vec<String> = overloaded.collect();
+    (
+        headline,
+        (!overloaded.is_empty()).then(|| overloaded.join(" ")),
     )
+}
+
+/// Returns the table of configurations: the first, and those that serve most, in their order. Each is compared with its baseline.
+fn comparison(all: &[Configuration], is_open: bool) -> Comparison {
+    let rate = |one: &Configuration| one.rate().map_or(0.0, |rate| rate.mean);
+    let mut by_rate: Vec<&Configuration> = all.iter().skip(1).collect();
+    by_rate.sort_by(|one, other| rate(other).total_cmp(&rate(one)));
+    let best = &by_rate[..by_rate.len().min(SHOWN - 1)];
+    let is_shown = |(number, one): &(usize, &Configuration)| {
+        *number == 0 || is_open || best.iter().any(|best| std::ptr::eq(*best, *one))
+    };
+    let shown = all.iter().enumerate().filter(is_shown).map(|(_, one)| one);
+    let most = all.iter().map(rate).fold(0.0, f64::max);
+    let rows: Vec<Compared> = match is_open {
+        true => shown
+            .take(2 * SHOWN)
+            .map(|one| open_row(one, all))
+            .collect(),
+        false => shown.map(|one| closed_row(one, all, most)).collect(),
+    };
+    let sources_differ = all.iter().any(|one| one.source != all[0].source);
+    let against = match (all.first(), sources_differ) {
+        (Some(first), false) => format!("against {}", first.title(all)),
+        (Some(first), true) => format!(
+            "against the first or, of other sources, the same of {}",
+            first.source
+        ),
+        (None, _) => String::new(),
+    };
+    let head = match is_open {
+        true => vec![
+            "configuration",
+            "offered, requests/s",
+            "mean response, ms",
+            "p99, ms",
+            "limit",
+        ],
+        false => vec![
+            "configuration",
+            "requests/s",
+            against.as_str(),
+            "mean response, ms",
+            "limit",
+        ],
+    };
+    let note = match all.len() - rows.len() {
+        0 => "\u{b1}: 95 % interval".to_owned(),
+        left_out => format!(
+            "\u{b1}: 95 % interval; {} more configurations are in the table of runs",
+            grouped(left_out as u64)
+        ),
+    };
+    Comparison {
+        head: head.into_iter().map(str::to_owned).collect(),
+        rows,
+        note,
+    }
+}
+
+fn shown_or_dash(estimate: Option<Estimate>) -> String {
+    estimate.map_or_else(|| "-".to_owned(), estimated)
+}
+
+fn limits(one: &Configuration) -> String {
+    let limits = one.measured.first().map_or(&[][..], |run| &run.way.limits);
+    match limits {
+        [] => "-".to_owned(),
+        limits => limits
+            .iter()
+            .map(Limit::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}
+
+fn closed_row(one: &Configuration, all: &[Configuration], most: f64) -> Compared {
+    let rate = one.rate();
+    let base = one.baseline(all).filter(|base| !std::ptr::eq(*base, one));
+    let gain = base.and_then(|base| one.gain(base));
+    let share = |value: f64| value / most.max(f64::MIN_POSITIVE);
+    Compared {
+        bar: rate.map(|rate| (share(rate.mean), share(rate.half_width.unwrap_or_default()))),
+        cells: vec![
+            one.title(all),
+            shown_or_dash(rate),
+            gain.map_or_else(|| "-".to_owned(), difference),
+            shown_or_dash(one.response_ms()),
+            limits(one),
+        ],
+        doubt: one.doubt(),
+    }
+}
+
+fn open_row(one: &Configuration, all: &[Configuration]) -> Compared {
+    let offered = one.offered();
+    let p99 = over_seeds(one.measured.iter().filter_map(|run| run.p99_response_ms));
+    Compared {
+        bar: None,
+        cells: vec![
+            one.title(all),
+            offered.map_or_else(|| "-".to_owned(), significant),
+            shown_or_dash(one.response_ms()),
+            shown_or_dash(p99),
+            limits(one),
+        ],
+        doubt: one.doubt(),
+    }
 }

@@ -1,7 +1,7 @@
 //! Legends, which are placed beside what they explain, never over it.
 
 use super::super::NotDrawn;
-use super::look::{Dash, Mark, colour};
+use super::look::{BLACK, Dash, Mark, colour};
 use super::sheet::{Sheet, TEXT};
 use plotters::style::text_anchor::HPos;
 
@@ -10,6 +10,8 @@ use plotters::style::text_anchor::HPos;
 pub enum Sample {
     /// A line with its mark.
     Line(Dash, Mark),
+    /// A black line without a mark.
+    Level(Dash),
     /// An area.
     Area,
 }
@@ -36,6 +38,10 @@ pub fn draw(sheet: &mut Sheet<'_>, from: i32, entries: &[(&str, Sample)]) -> Res
                 let ends = vec![(x, middle), (x + sample_width, middle)];
                 sheet.line(ends, colour(i), 2.0, dash)?;
                 sheet.mark(mark, (x + sample_width / 2, middle), colour(i))?;
+            }
+            Sample::Level(dash) => {
+                let ends = vec![(x, middle), (x + sample_width, middle)];
+                sheet.line(ends, BLACK, 1.6, dash)?;
             }
             Sample::Area => {
                 let half = sheet.px(6.0);

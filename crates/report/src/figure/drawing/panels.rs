@@ -7,6 +7,7 @@ use super::axes::{self, BELOW, Below};
 use super::legend::{self, Sample};
 use super::look::{DASHED, Dash, colour, dash, mark};
 use super::sheet::{Sheet, TEXT};
+use crate::significant;
 use plotters::style::text_anchor::HPos;
 
 /// Distance from the heading of a panel to the panel, and from there to the next heading.
@@ -94,9 +95,23 @@ impl<'a> Names<'a> {
 
 fn draw(panels: &Panels, of_x: Of, sheet: &mut Sheet<'_>) -> Result<(), NotDrawn> {
     let names = Names::of(panels);
-    let doubtful = panels.panels.iter().flat_map(|panel| &panel.lines);
-    sheet.note(doubtful.into_iter().any(|line| !line.doubtful.is_empty()))?;
-    sheet.footing(&panels.x)?;
+    let lines = || panels.panels.iter().flat_map(|panel| &panel.lines);
+    let is_drawn = |line: &Line, at: f64| line.points.iter().any(|point| point.0 == at);
+    sheet.note(lines().any(|line| line.doubtful.iter().any(|at| is_drawn(line, *at))))?;
+    let first = panels.panels.first().map_or(&[][..], |panel| &panel.lines);
+    for line in first {
+        let missing = line.doubtful.iter().filter(|at| !is_drawn(line, **at));
+        let missing: Vec<String> = missing.map(|at| significant(*at)).collect();
+        if !missing.is_empty() {
+            let left_out = format!(
+                "left out, not steady: {} at {}",
+                line.name,
+                missing.join(", ")
+            );
+            sheet.footing(&left_out)?;
+        }
+    }
+    sheet.footing(&on_axis(&panels.x, panels.log_x))?;
     if names.names.len() > 1 {
         legend::draw(sheet, sheet.left, &names.entries())?;
     }
@@ -112,6 +127,14 @@ fn draw(panels: &Panels, of_x: Of, sheet: &mut Sheet<'_>) -> Result<(), NotDrawn
     Ok(())
 }
 
+/// Returns the label of an axis.
+fn on_axis(label: &str, is_logarithmic: bool) -> String {
+    match is_logarithmic {
+        true => format!("{label} (logarithmic)"),
+        false => label.to_owned(),
+    }
+}
+
 /// Draws a panel with its heading into the given part of the sheet's free space.
 fn draw_panel(
     panel: &Panel,
@@ -123,7 +146,8 @@ fn draw_panel(
 ) -> Result<(), NotDrawn> {
     let y = panel.y_axis();
     let next = sheet.top + height;
-    sheet.text(&panel.y, TEXT, HPos::Left, (sheet.left, sheet.top))?;
+    let heading = on_axis(&panel.y, panel.log_y);
+    sheet.text(&heading, TEXT, HPos::Left, (sheet.left, sheet.top))?;
     sheet.top += sheet.px(HEADING);
     let bottom = next - sheet.px(if is_last { 0.0 } else { BETWEEN });
     let place = axes::draw(sheet, bottom, Below::Axis(x), y, is_last)?;

@@ -48,7 +48,7 @@ function showCycles(place, all) {
   });
   const caption = element("caption", {}, "Shares of the host's cycles, per cent; means over seeds. The empty part is idle.");
   const head = element("thead", { class: "unseen" }, element("tr", {}, element("th", { scope: "col" }, "configuration"), element("th", { scope: "col" }, "shares")));
-  const bars = element("table", { class: "bars" }, caption, element("colgroup", {}, element("col", { class: "names" }), element("col")), head, element("tbody", {}, ...rows));
+  const bars = element("table", { class: "cycles" }, caption, element("colgroup", {}, element("col", { class: "names" }), element("col")), head, element("tbody", {}, ...rows));
   const note = groups.size > MOST_BARS ? element("p", { class: "note" }, `${groups.size} configurations; the first ${MOST_BARS} of the table are drawn.`) : "";
   place.replaceChildren(legend, bars, note);
 }

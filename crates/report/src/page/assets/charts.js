@@ -45,9 +45,9 @@ function drawChart(made) {
     const at = columns.length;
     columns.push(one.high, one.low);
     for (const name of ["upper end", "lower end"]) lines.push({ label: `${one.label}, ${name}`, stroke: "transparent", points: { show: false }, spanGaps: true, value: (_, value) => number(value) });
-    bands.push({ series: [at, at + 1], fill: COLOURS[i % COLOURS.length] + "33" });
+    if (!options.bars) bands.push({ series: [at, at + 1], fill: COLOURS[i % COLOURS.length] + "33" });
   });
-  const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, values: (_, ticks) => ticks.map(tick => tick === null ? "" : number(tick)) };
+  const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, values: (_, ticks) => ticks.map(tick => tick === null ? "" : number(tick, 4)) };
   const width = Math.max(260, plot.clientWidth || 480);
   const settings = {
     width, height: 260, bands, series: lines,
@@ -55,11 +55,33 @@ function drawChart(made) {
     axes: [{ ...axis, label: xLabel, labelSize: 22, size: 36 }, { ...axis, size: 64 }],
     cursor: { drag: { x: true, y: false }, sync: options.sync ? { key: options.sync } : undefined },
     legend: { live: true },
+    hooks: options.bars ? { draw: [u => drawIntervals(u, series)] } : {},
   };
   if (made.u) made.u.destroy();
   made.u = new uPlot(settings, columns, plot);
   const rows = plot.querySelectorAll(".u-legend .u-series");
   rows.forEach((row, i) => { row.hidden = i > series.length; if (i > series.length) row.style.display = "none"; });
+}
+
+// Bars from the lower to the upper end of each interval.
+function drawIntervals(u, series) {
+  const { ctx } = u;
+  const cap = 4 * devicePixelRatio;
+  ctx.save();
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  series.forEach((one, i) => {
+    if (!one.low) return;
+    ctx.strokeStyle = COLOURS[i % COLOURS.length];
+    ctx.beginPath();
+    u.data[0].forEach((x, n) => {
+      if (one.low[n] === null || one.low[n] === undefined || x < u.scales.x.min || x > u.scales.x.max) return;
+      const [at, low, high] = [u.valToPos(x, "x", true), u.valToPos(one.low[n], "y", true), u.valToPos(one.high[n], "y", true)];
+      ctx.moveTo(at, low); ctx.lineTo(at, high);
+      for (const end of [low, high]) { ctx.moveTo(at - cap, end); ctx.lineTo(at + cap, end); }
+    });
+    ctx.stroke();
+  });
+  ctx.restore();
 }
 
 function spread(low, high) {
@@ -129,16 +151,22 @@ function estimate(values) {
 // A measure over a key: a line for each value of all else, means over seeds.
 function beginOverKeys() {
   const section = document.getElementById("over-keys");
-  const numeric = data.keys.map((key, i) => [i, key]).filter(([i]) => data.runs.every(run => run.keys[i] === "" || asNumber(run.keys[i]) !== null)
+  const numeric = data.keys.map((_, i) => [i, data.keys_in_words[i]]).filter(([i]) => data.runs.every(run => run.keys[i] === "" || asNumber(run.keys[i]) !== null)
     && new Set(data.runs.map(run => run.keys[i])).size > 1);
   if (!section || numeric.length === 0) return;
   section.hidden = false;
-  const shown = data.measures.findIndex(measure => measure.shown);
+  const measureNamed = name => data.measures.findIndex(measure => measure.name === name);
   const count = i => new Set(data.runs.map(run => run.keys[i])).size;
-  const most = numeric.reduce((best, one) => count(one[0]) > count(best[0]) ? one : best);
-  const state = { x: most[0], y: Math.max(0, shown) };
+  const load = numeric.find(([i]) => data.keys[i] === "load.rate");
+  const most = load ?? numeric.reduce((best, one) => count(one[0]) > count(best[0]) ? one : best);
+  const state = { x: most[0], y: Math.max(0, measureNamed(load ? "response_mean_ms" : "request_rate_per_s")) };
   const [choices, place] = [section.querySelector(".choices"), section.querySelector(".charts")];
-  const show = () => { forgetCharts(place); overKeys(place, state.x, state.y); };
+  const show = () => {
+    forgetCharts(place);
+    overKeys(place, state.x, state.y);
+    const [measure, key] = [data.measures[state.y].label, data.keys_in_words[state.x]].map(label => label.split(",")[0]);
+    section.querySelector("h2").textContent = `${inWords(measure)} over ${/^[A-Z][a-z]/.test(key) ? key.charAt(0).toLowerCase() + key.slice(1) : key}`;
+  };
   choices.append(
     choice("Measure", data.measures.map((measure, i) => [i, measure.label]), state.y, value => { state.y = Number(value); show(); }),
     choice("over", numeric, state.x, value => { state.x = Number(value); show(); }));
@@ -146,32 +174,78 @@ function beginOverKeys() {
   show();
 }
 
+const inWords = label => label.charAt(0).toUpperCase() + label.slice(1);
 const MOST_LINES = 8;
 
-function overKeys(place, key, measure) {
-  const others = freeKeys(run => namedBy(run) + "\n" + run.keys[key]);
+// The measure with half of the 95 % interval of another.
+function intervalOf(measure) {
+  const { name } = data.measures[measure];
+  return data.measures.findIndex(other => other.name.replace("_ci95", "") === name && other.name !== name);
+}
+
+// Lines: runs that have all keys but `key` in common, except for those that follow from it. Each line has the runs' common name or, if
+// they have several, the values that tell it from others.
+function linesOver(key) {
+  const free = freeKeys(run => run.source + "\n" + run.keys[key]).filter(i => i !== key);
   const lines = new Map();
-  const places = new Set();
   for (const run of table.filtered) {
-    const [x, y] = [asNumber(run.keys[key]), run.values[measure] ?? null];
-    if (x === null || y === null) continue;
-    const name = configurationTitle(run, others);
-    if (!lines.has(name)) lines.set(name, new Map());
-    const line = lines.get(name);
-    if (!line.has(x)) line.set(x, []);
-    line.get(x).push(y);
-    places.add(x);
+    const id = JSON.stringify([run.source, ...free.map(i => run.keys[i])]);
+    if (!lines.has(id)) lines.set(id, []);
+    lines.get(id).push(run);
   }
-  const x = [...places].sort((a, b) => a - b);
+  const all = [...lines.values()];
+  const telling = [];
+  let groups = 1;
+  for (const i of free) {
+    const split = new Set(all.map(([run]) => JSON.stringify([...telling, i].map(i => run.keys[i])))).size;
+    if (split > groups) { telling.push(i); groups = split; }
+  }
+  const title = runs => {
+    const names = new Set(runs.map(run => run.name));
+    const own = names.size === 1 && hasNames ? [...names] : telling.map(i => `${data.keys_in_words[i]} = ${runs[0].keys[i] || "not set"}`);
+    return [runs[0].source, ...own].filter(text => text !== "").join(", ") || runs[0].name;
+  };
+  return all.map(runs => [title(runs), runs]);
+}
+
+// The first lines of each source in turn, so that none hides the others.
+function inTurn(lines) {
+  const places = new Map();
+  const turn = lines.map(line => {
+    const { source } = line[1][0];
+    places.set(source, (places.get(source) ?? 0) + 1);
+    return [places.get(source), line];
+  });
+  return turn.sort((one, other) => one[0] - other[0]).map(([, line]) => line);
+}
+
+function overKeys(place, key, measure) {
+  const interval = intervalOf(measure);
+  const lines = inTurn(linesOver(key).map(([title, runs]) => {
+    const points = new Map();
+    for (const run of runs) {
+      const [x, y] = [asNumber(run.keys[key]), run.values[measure] ?? null];
+      if (x === null || y === null) continue;
+      if (!points.has(x)) points.set(x, []);
+      points.get(x).push(run);
+    }
+    return [title, runs, points];
+  }).filter(([, , points]) => points.size > 0));
+  const x = [...new Set(lines.flatMap(([, , points]) => [...points.keys()]))].sort((a, b) => a - b);
   if (x.length === 0) { place.append(element("p", {}, "No run has both values.")); return; }
-  const all = [...lines].slice(0, MOST_LINES).map(([label, line]) => {
-    const estimates = x.map(value => estimate(line.get(value) ?? []));
+  const all = lines.slice(0, MOST_LINES).map(([label, , points]) => {
+    const estimates = x.map(value => {
+      const runs = points.get(value) ?? [];
+      const half = runs.length === 1 && interval >= 0 ? runs[0].values[interval] ?? null : null;
+      const [mean, low, high] = estimate(runs.map(run => run.values[measure]));
+      return half === null ? [mean, low, high] : [mean, mean - half, mean + half];
+    });
     const has = estimates.some(one => one[1] !== null);
     return { label, values: estimates.map(one => one[0]), low: has ? estimates.map(one => one[1]) : null, high: has ? estimates.map(one => one[2]) : null };
   });
-  if (lines.size > MOST_LINES) place.append(element("p", { class: "note" }, `${lines.size} configurations are too many for one figure; the first ${MOST_LINES} are drawn. Choose runs with the filter above.`));
+  if (lines.length > MOST_LINES) place.append(element("p", { class: "note" }, `${lines.length} lines are too many for one figure; ${MOST_LINES} are drawn. Choose runs with the filter below.`));
   const doubles = x.length > 2 && x[0] > 0 && x.every(value => Number.isInteger(Math.log2(value)));
   const wide = x.length > 2 && x[0] > 0 && x[x.length - 1] / x[0] > 50;
-  chart(place, data.measures[measure].label, data.keys[key], x, all, { points: true, logX: doubles ? 2 : wide ? 10 : 0 });
+  chart(place, inWords(data.measures[measure].label), data.keys_in_words[key] + (doubles || wide ? " (logarithmic)" : ""), x, all, { points: true, bars: true, logX: doubles ? 2 : wide ? 10 : 0 });
   settle(place);
 }

@@ -43,11 +43,37 @@ function settings() {
     all.push([control.key, value]);
     if (withKey && value !== "0") all.push([withKey, withValue]);
   }
-  for (const line of document.getElementById("more").value.split("\n")) {
-    const [, key, value] = /^\s*([^#=\s][^=]*?)\s*=\s*(.*?)\s*$/.exec(line) ?? [];
-    if (key) all.push([key, value]);
+  return [...all, ...moreSettings()];
+}
+
+// Keys and values of the field for any other key; throws a line that is none.
+function moreSettings() {
+  const lines = document.getElementById("more").value.split("\n").map(line => line.trim()).filter(line => line !== "" && !line.startsWith("#"));
+  return lines.map(line => {
+    const [, key, value] = /^([^=\s][^=]*?)\s*=\s*(.+)$/.exec(line) ?? [];
+    if (!key) throw `${line}: expected KEY = VALUE`;
+    return [key, value];
+  });
+}
+
+// What is set, for the address of the page: controls that are not as at the start, and other keys.
+function toAddress() {
+  const changed = controls.filter(control => isThere(control) && valueOf(control) !== control.start && valueOf(control) !== OWN_LOG);
+  const all = [...changed.map(control => [control.key, valueOf(control)]), ...moreSettings()];
+  return "#" + new URLSearchParams(all);
+}
+
+function fromAddress(hash) {
+  document.getElementById("form").reset();
+  const others = [];
+  for (const [key, value] of new URLSearchParams(hash.slice(1))) {
+    const control = controlOf(key);
+    if (!control) others.push(`${key} = ${value}`);
+    else if (control.input.type === "checkbox") control.input.checked = value === "true";
+    else control.input.value = value;
   }
-  return all;
+  document.getElementById("more").value = others.join("\n");
+  showControls();
 }
 
 function beginControls(onchange) {
@@ -55,7 +81,7 @@ function beginControls(onchange) {
     if (slider) slider.addEventListener("input", () => { input.value = stopsOf(slider)[slider.value]; });
   }
   document.getElementById("form").addEventListener("input", event => {
-    if (event.target.type === "file" || event.target.id === "auto") return;
+    if (event.target.type === "file" || event.target.id === "auto" || event.target.id === "against") return;
     showControls();
     onchange();
   });

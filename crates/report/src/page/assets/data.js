@@ -15,16 +15,16 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-// About four significant digits, with digits in groups.
-function number(value) {
+// Three significant digits, as in the tables of the program, with digits in groups.
+function number(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "-";
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
-  return String(Number(value.toPrecision(4)));
+  return String(Number(value.toPrecision(digits)));
 }
 
-// As a number if it is one, for keys whose values are text.
+// As a number if it is one, for keys whose values are text; loads have a unit, as in `5000/s` and `2x`.
 function asNumber(text) {
-  const value = Number(text);
+  const value = Number(text.replace(/^([\d.]+)(\/s|x)$/, "$1"));
   return text !== "" && Number.isFinite(value) ? value : null;
 }
 

@@ -1,6 +1,6 @@
 // The simulator on a worker, what it is asked, and what it says.
 const byId = id => document.getElementById(id);
-const state = { module: null, worker: null, log: null, running: false, began: 0, present: null, previous: null, pinned: null };
+const state = { module: null, worker: null, log: null, running: false, began: 0, present: null, previous: null, pinned: null, base: null, asksBase: null };
 const workerUrl = URL.createObjectURL(new Blob([data.worker], { type: "text/javascript" }));
 
 function say(text) { byId("state").textContent = text; }
@@ -17,8 +17,8 @@ function hire() {
   state.worker = new Worker(workerUrl);
   state.worker.onmessage = ({ data: { progress, answer, broken } }) => {
     if (progress !== undefined) { byId("progress").value = progress; return; }
-    setRunning(false);
-    if (answer !== undefined) show(JSON.parse(answer)); else fail(broken);
+    if (answer === undefined) return fail(broken);
+    if (state.asksBase === null) show(JSON.parse(answer)); else showBase(JSON.parse(answer));
   };
   state.worker.onerror = event => fail(event.message);
   state.worker.postMessage({ module: state.module, log: state.log?.bytes });
@@ -27,7 +27,7 @@ function hire() {
 // Ends what is being run.
 function dismiss() {
   state.worker?.terminate();
-  state.worker = null;
+  state.worker = state.asksBase = null;
   setRunning(false);
 }
 
@@ -40,16 +40,50 @@ function run() {
   if (!state.module) return;
   if (state.running) dismiss();
   const workload = valueOf(controlOf("workload"));
-  if (data.log !== null && workload === "") return say(`This experiment replays ${data.log}: choose that file, or another workload.`);
+  const replaysLog = workload === OWN_LOG || data.log !== null && workload === "";
+  if (replaysLog && !state.log) return say(`This experiment replays ${data.log}: choose that file, or another workload.`);
   const wrong = controls.find(({ input }) => !input.checkValidity());
   if (wrong) return say(`${wrong.key}: ${wrong.input.validationMessage}`);
+  try { state.asked = settings(); } catch (wrong) { return say(wrong); }
+  history.replaceState(null, "", toAddress());
+  say("Running.");
+  state.began = performance.now();
+  state.question = { text: data.text, settings: state.asked, log: replaysLog ? state.log.name : null };
+  ask(state.question);
+}
+
+function ask(question) {
   if (!state.worker) hire();
   setRunning(true);
-  say("Running.");
-  state.asked = settings();
-  state.began = performance.now();
-  const log = workload === OWN_LOG ? state.log.name : null;
-  state.worker.postMessage({ question: JSON.stringify({ text: data.text, settings: state.asked, log }) });
+  state.worker.postMessage({ question: JSON.stringify(question) });
+}
+
+// The same question without handoff. What the NIC does with connections then makes no difference.
+function withoutHandoff({ text, settings, log }) {
+  const others = settings.filter(([key]) => !key.startsWith("nic.firmware.") && !key.startsWith("host.kernel.selection") && key !== "host.kernel.nic_cache.enabled");
+  return { text, settings: [...others, ["host.kernel.selection.policy", "never"]], log };
+}
+
+// Asks for the run without handoff, if this run hands connections over and the answer is not known.
+function askBase() {
+  const handoffs = state.present.run.values[data.measures.findIndex(measure => measure.name === "attempted_handoffs")];
+  if (!handoffs) { state.base = null; return; }
+  const question = withoutHandoff(state.question);
+  const id = JSON.stringify(question);
+  if (state.base?.id === id) return;
+  state.base = null;
+  state.asksBase = id;
+  ask(question);
+}
+
+function showBase({ ran }) {
+  const id = state.asksBase;
+  state.asksBase = null;
+  setRunning(false);
+  // What cannot be run without handoff has no such comparison.
+  if (!ran) return;
+  state.base = { ...ran, id, asked: new Map(withoutHandoff(state.question).settings), workload: state.present.workload };
+  showAll();
 }
 
 let later;
@@ -59,6 +93,7 @@ function changed() {
 }
 
 function show({ ran, refused }) {
+  setRunning(false);
   if (refused !== undefined) return say(refused);
   const seconds = (performance.now() - state.began) / 1000;
   [state.previous, state.present] = [state.present, { ...ran, asked: new Map(state.asked), workload: byId("workload").selectedOptions[0].text }];
@@ -66,18 +101,21 @@ function show({ ran, refused }) {
   say(`Done in ${seconds.toFixed(1)} s${packets ? `: ${number(packets)} packets measured` : ""}.`);
   byId("verdict").textContent = ran.verdict;
   byId("pin").disabled = false;
+  askBase();
   showAll();
 }
 
 // The run that this one is compared with.
 function besides() {
-  return state.pinned ? [state.pinned, "pinned run"] : state.previous ? [state.previous, "run before"] : [null, ""];
+  if (state.pinned) return [state.pinned, "pinned run"];
+  if (byId("against").value === "base") return state.base ? [state.base, "no handoff"] : [null, ""];
+  return state.previous ? [state.previous, "run before"] : [null, ""];
 }
 
 function showAll() {
   const { present } = state;
   const [other, name] = besides();
-  const notes = [...present.notes, ...(present.run.doubt ? [`Its numbers may not hold: ${present.run.doubt}.`] : []), ...(other ? [whatDiffers(present, other, name)] : [])];
+  const notes = [...present.notes, ...(present.run.doubt ? [`Its numbers may not hold: ${present.run.doubt}.`] : []), ...(other && other !== state.base ? [whatDiffers(present, other, name)] : [])];
   byId("notes").replaceChildren(...notes.map(note => element("li", {}, note)));
   showNumbers(present, other, name);
   const runs = other ? [[present, "this run"], [other, name]] : [[present, "this run"]];
@@ -106,25 +144,45 @@ function whatDiffers(present, other, name) {
   return parts.length ? `Different from the ${name}: ${parts.join("; ")}.` : `The same as the ${name}.`;
 }
 
-function difference(measure, now, before) {
+// Half of the 95 % interval of a measure, where there is one.
+function halfOf(run, i) {
+  const interval = intervalOf(i);
+  return interval < 0 ? null : run.run.values[interval] ?? null;
+}
+
+const isShare = measure => measure.name.endsWith("_percent");
+
+function withInterval(run, i) {
+  const [value, half] = [run.run.values[i] ?? null, halfOf(run, i)];
+  if (value === null || half === null) return number(value);
+  const measure = data.measures[i];
+  return isShare(measure) ? `${number(value)} \u00b1${number(half, 2)}` : `${number(value)} \u00b1${number(half / Math.abs(value) * 100, 2)} %`;
+}
+
+function difference(present, other, i) {
+  const measure = data.measures[i];
+  const [now, before] = [present, other].map(run => run.run.values[i] ?? null);
   if (now === null || before === null) return "";
-  const isShare = measure.name.endsWith("_percent");
-  const by = isShare ? now - before : (now - before) / Math.abs(before) * 100;
   if (now === before) return "0";
-  return Number.isFinite(by) ? `${by > 0 ? "+" : ""}${by.toFixed(1)} ${isShare ? "points" : "%"}` : "";
+  const share = isShare(measure);
+  const by = share ? now - before : (now - before) / Math.abs(before) * 100;
+  const [half, halfBefore] = [halfOf(present, i), halfOf(other, i)];
+  const scale = share ? 1 : 100 / Math.abs(before);
+  const interval = half === null || halfBefore === null ? "" : ` \u00b1${(Math.hypot(half, share ? halfBefore : halfBefore * now / before) * scale).toFixed(1)}`;
+  return Number.isFinite(by) ? `${by > 0 ? "+" : ""}${by.toFixed(1)}${interval} ${share ? "points" : "%"}` : "";
 }
 
 function showNumbers(present, other, name) {
   const of = (run, i) => run.run.values[i] ?? null;
-  const row = (measure, i) => element("tr", {}, element("th", { scope: "row", title: measure.meaning }, measure.label), element("td", { class: "number" }, number(of(present, i))),
-    ...(other ? [element("td", { class: "number" }, number(of(other, i))), element("td", { class: "number" }, difference(measure, of(present, i), of(other, i)))] : []));
+  const row = (measure, i) => element("tr", {}, element("th", { scope: "row", title: measure.meaning }, measure.label), element("td", { class: "number" }, withInterval(present, i)),
+    ...(other ? [element("td", { class: "number" }, withInterval(other, i)), element("td", { class: "number" }, difference(present, other, i))] : []));
   const heads = ["measure", "this run", ...(other ? [name, "difference"] : [])];
   const made = (caption, wanted) => element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, element("table", {}, element("caption", {}, caption),
     element("thead", {}, element("tr", {}, ...heads.map((head, i) => element("th", { scope: "col", class: i ? "number" : undefined }, head)))),
     element("tbody", {}, ...data.measures.flatMap((measure, i) => wanted(measure) && (of(present, i) !== null || other && of(other, i) !== null) ? [row(measure, i)] : []))));
   const wasOpen = byId("numbers").querySelector("details")?.open;
-  byId("numbers").replaceChildren(made("Key numbers", measure => measure.shown),
-    element("details", { open: wasOpen }, element("summary", {}, "All other numbers"), made("All other numbers", measure => !measure.shown)));
+  byId("numbers").replaceChildren(made("Key numbers; \u00b1: 95 % interval", measure => measure.shown),
+    element("details", { open: wasOpen }, element("summary", {}, "All other numbers"), made("All other numbers", measure => !measure.shown && !measure.name.includes("_ci95"))));
 }
 
 async function takeLog(file) {
@@ -146,6 +204,16 @@ async function takeLog(file) {
   run();
 }
 
+// Goes back to the workload of the experiment.
+function forgetLog() {
+  const { input } = controlOf("workload");
+  input.querySelector(`[value=${OWN_LOG}]`)?.remove();
+  input.value = "";
+  state.log = null;
+  dismiss();
+  run();
+}
+
 function begin() {
   byId("form").addEventListener("submit", event => { event.preventDefault(); run(); });
   // It is reset after its listeners have heard of it.
@@ -156,7 +224,9 @@ function begin() {
     byId("pin").textContent = state.pinned ? "Unpin" : "Pin for comparison";
     showAll();
   });
-  byId("log").addEventListener("change", event => { if (event.target.files.length) takeLog(event.target.files[0]); });
+  byId("against").addEventListener("change", () => { if (state.present) showAll(); });
+  byId("log").addEventListener("change", event => { if (event.target.files.length) takeLog(event.target.files[0]); else forgetLog(); });
+  addEventListener("hashchange", () => { fromAddress(location.hash); run(); });
   addEventListener("dragover", event => event.preventDefault());
   addEventListener("drop", event => { event.preventDefault(); if (event.dataTransfer.files.length) takeLog(event.dataTransfer.files[0]); });
   // What cannot be copied is selected, to be copied by hand.
@@ -169,10 +239,15 @@ function begin() {
   beginControls(changed);
 }
 
+const unpacked = async id => {
+  const packed = Uint8Array.from(atob(byId(id).textContent), letter => letter.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+};
+
 async function load() {
-  const packed = Uint8Array.from(atob(byId("module").textContent), letter => letter.charCodeAt(0));
-  const plain = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  state.module = await WebAssembly.compile(await new Response(plain).arrayBuffer());
+  state.module = await WebAssembly.compile(await unpacked("module"));
+  if (data.log !== null) state.log = { name: data.log, bytes: new Uint8Array(await unpacked("log-content")) };
+  if (location.hash.length > 1) fromAddress(location.hash);
 }
 
 begin();

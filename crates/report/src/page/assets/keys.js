@@ -35,10 +35,10 @@ function showOverTime(place) {
   if (x.length === 0) { place.append(element("p", {}, "No samples of these runs were kept.")); return; }
   const at = new Map(x.map((time, i) => [time, i]));
   for (const [title, of] of QUANTITIES) {
-    const series = runs.flatMap((run, n) => of(run).map(([label, values]) => {
+    const series = runs.flatMap(run => of(run).map(([label, values]) => {
       const placed = new Array(x.length).fill(null);
       run.samples.time_us.forEach((time, i) => { placed[at.get(time)] = values[i]; });
-      return { label: runs.length > 1 ? `${label} (${n === 0 ? "run" : "beside"})` : label, values: placed };
+      return { label: runs.length > 1 ? `${label}: ${runTitle(run)}` : label, values: placed };
     }));
     if (series.length > 0) chart(place, title, "simulated time, ms", x.map(time => time / 1000), series, { sync: "time" });
   }

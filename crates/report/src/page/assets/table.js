@@ -8,7 +8,7 @@ function allColumns() {
   const hasSources = data.runs.some(run => run.source !== "");
   const text = (name, of, look) => ({ name, label: name, of, isNumber: false, fixed: true, look });
   const columns = hasSources ? [text("from", run => run.source)] : [];
-  columns.push(text("run", run => run.name), { name: "seed", label: "seed", of: run => run.seed, isNumber: true, fixed: true });
+  columns.push(text("run", run => run.name, "name"), { name: "seed", label: "seed", of: run => run.seed, isNumber: true, fixed: true });
   data.keys.forEach((key, i) => {
     const isNumber = data.runs.every(run => run.keys[i] === "" || asNumber(run.keys[i]) !== null);
     columns.push({ name: key, label: key, of: run => isNumber ? asNumber(run.keys[i]) : run.keys[i], isNumber, exact: true, fixed: i < KEY_COLUMNS });
@@ -16,24 +16,60 @@ function allColumns() {
   data.measures.forEach((measure, i) => {
     columns.push({ name: measure.name, label: measure.label, meaning: measure.meaning, of: run => run.values[i] ?? null, isNumber: true, shown: measure.shown });
   });
-  columns.push(text("limit", run => run.limit, "nowrap"), text("doubt", run => run.doubt, "doubt"));
+  columns.push(text("limit", run => run.limit), text("doubt", run => run.doubt, "doubt"));
   return columns;
 }
 const columns = allColumns();
 
-// Every word must hold: a comparison of a column, or a part of any text of the row.
-function matches(run, filter) {
-  return filter.split(/\s+/).filter(word => word !== "").every(word => {
-    const compared = /^([\w.%-]+?)(<=|>=|!=|=|<|>)(.*)$/.exec(word);
-    const column = compared && columns.find(column => column.name === compared[1]);
-    if (!column) return columns.some(column => !column.isNumber && String(column.of(run)).toLowerCase().includes(word.toLowerCase()));
-    const [, , how, wanted] = compared;
-    let [value, other] = [column.of(run), column.isNumber ? asNumber(wanted) : wanted];
-    if (how === "=") return value === other;
-    if (how === "!=") return value !== other;
-    if (value === null || other === null) return false;
-    return how === "<" ? value < other : how === ">" ? value > other : how === "<=" ? value <= other : value >= other;
+const COMPARISON = /^([\w.%-]+?)(<=|>=|!=|=|<|>)(.*)$/;
+
+// The column of this name, or the only one whose name ends with it.
+function columnNamed(name) {
+  const exact = columns.find(column => column.name === name);
+  const ends = columns.filter(column => column.name.endsWith("." + name));
+  return exact ?? (ends.length === 1 ? ends[0] : undefined);
+}
+
+// Conditions that must all hold: comparisons of a column, or parts of any text of the row. Throws what is wrong, in words.
+function conditions(filter) {
+  const words = filter.replace(/\s*(<=|>=|!=|=|<|>)\s*/g, "$1").split(/\s+/).filter(word => word !== "");
+  return words.map(word => {
+    const parts = COMPARISON.exec(word);
+    if (!parts) {
+      if (/[<>=]/.test(word)) throw `${word}: expected COLUMN, one of = != < <= > >=, and a value`;
+      const part = word.toLowerCase();
+      return run => columns.some(column => !column.isNumber && String(column.of(run)).toLowerCase().includes(part));
+    }
+    const [, name, how, wanted] = parts;
+    const column = columnNamed(name);
+    if (!column) {
+      const alike = columns.filter(column => column.name.includes(name)).map(column => column.name).slice(0, 4);
+      throw `${name}: no column has this name${alike.length > 0 ? "; there are " + alike.join(", ") : ""}`;
+    }
+    const other = column.isNumber ? asNumber(wanted) : wanted;
+    if (other === null || wanted === "") throw `${word}: expected a ${column.isNumber ? "number" : "value"} after ${how}`;
+    return run => {
+      const value = column.of(run);
+      if (how === "=") return value === other;
+      if (how === "!=") return value !== other;
+      if (value === null) return false;
+      return how === "<" ? value < other : how === ">" ? value > other : how === "<=" ? value <= other : value >= other;
+    };
   });
+}
+
+// The runs that pass the filter; all of them if it cannot be understood, which is said.
+function filteredRuns() {
+  const place = document.getElementById("filter-error");
+  place.textContent = "";
+  try {
+    const all = conditions(table.filter);
+    return data.runs.filter(run => all.every(holds => holds(run)));
+  } catch (wrong) {
+    if (typeof wrong !== "string") throw wrong;
+    place.textContent = wrong + ". All runs are shown.";
+    return [...data.runs];
+  }
 }
 
 function compared(column) {
@@ -49,11 +85,11 @@ function compared(column) {
 function cellText(column, run) {
   const value = column.of(run);
   if (!column.isNumber) return value ?? "";
-  return column.exact || Number.isInteger(value) && Math.abs(value) < 1000 ? String(value ?? "") : column.name === "seed" ? String(value) : number(value);
+  return column.exact || column.name === "seed" ? String(value ?? "") : number(value);
 }
 
 function showTable() {
-  table.filtered = data.runs.filter(run => matches(run, table.filter));
+  table.filtered = filteredRuns();
   if (table.sorted) table.filtered.sort(compared(table.sorted));
   const shown = columns.filter(column => column.fixed || table.shown.has(column.name));
   const heading = column => {
@@ -69,7 +105,8 @@ function showTable() {
     return element("th", { scope: "col", class: column.isNumber ? "number" : undefined, "aria-sort": order }, button);
   };
   const cell = (column, run) => element(column.name === "run" ? "th" : "td",
-    { class: column.isNumber ? "number" : column.look, scope: column.name === "run" ? "row" : undefined }, cellText(column, run));
+    { class: column.isNumber ? "number" : column.look, scope: column.name === "run" ? "row" : undefined },
+    cellText(column, run) + (column.name === "run" && run.doubt !== "" ? " *" : ""));
   const rows = table.filtered.slice(0, table.limit).map(run => element("tr", {}, ...shown.map(column => cell(column, run))));
   document.querySelector("#table caption").textContent = "One row for each run";
   document.querySelector("#table thead").replaceChildren(element("tr", {}, ...shown.map(heading)));
@@ -94,6 +131,6 @@ function beginTable() {
     clearTimeout(later);
     later = setTimeout(() => { table.filter = filter.value; table.limit = PAGE; showTable(); table.onfilter(); }, 150);
   });
-  document.getElementById("tools").hidden = false;
+  for (const id of ["tools", "choose"]) document.getElementById(id).hidden = false;
   showTable();
 }
