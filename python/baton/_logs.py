@@ -64,6 +64,9 @@ def generate_log(
     InputError
         There is no such preset, or a parameter is not valid.
     """
+    for name, number in (("requests", requests), ("seed", seed)):
+        if number is not None and not 0 <= number < 1 << 64:
+            raise _baton.InputError(f"{name}: found {number}; expected a whole number from 0 to {(1 << 64) - 1}")
     if isinstance(generator, str):
         return _baton.generate_log(generator, None, requests, seed)
     return _baton.generate_log(None, json.dumps(generator), requests, seed)

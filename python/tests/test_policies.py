@@ -132,3 +132,31 @@ def test_an_exception_of_a_policy_ends_the_run(small):
         baton.run(small, selection=object())
     with pytest.raises(TypeError):
         baton.run(small, load_control=lambda hard_limit: lambda load, connections: "many")
+
+
+def test_studies_keep_results_by_policy(small, tmp_path):
+    import functools
+
+    study = {**small, "sweep": {"seeds": 2}}
+    first = baton.sweep(study, out=tmp_path, selection=functools.partial(Threshold, 3))
+    again = baton.sweep(study, out=tmp_path, selection=functools.partial(Threshold, 3))
+    other = baton.sweep(study, out=tmp_path, selection=functools.partial(Threshold, 4))
+    assert (first.computed, again.computed, other.computed) == (2, 0, 2)
+    assert first.name == "study+Threshold-3" and other.name == "study+Threshold-4"
+    key = {"host.kernel.selection": {"policy": "threshold", "enqueues": 3}}
+    in_rust = baton.sweep(study, out=tmp_path, set=key)
+    column = "accepted_handoffs"
+    accepted = [tables.table().to_arrow()[column].to_pylist() for tables in (first, in_rust)]
+    assert accepted[0] == accepted[1] and sum(accepted[0]) > 0
+
+
+def test_exceptions_of_policies_end_studies(small, tmp_path):
+    class Bad:
+        def on_send(self, connection):
+            raise LookupError("no such thing")
+
+    study = {**small, "sweep": {"seeds": 2}}
+    with pytest.raises(LookupError, match="no such thing"):
+        baton.sweep(study, out=tmp_path, selection=Bad)
+    with pytest.raises(baton.InputError, match="selection: found .*expected a class"):
+        baton.sweep(study, out=tmp_path, selection=Bad())

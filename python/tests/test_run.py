@@ -63,7 +63,7 @@ def test_results_can_be_pickled(small):
     [
         ("no-such-experiment", "no experiment, file or shorthand"),
         ("profile = 'handoff-2006'\nnic.mops = 3\n", r"(?s)experiment:2:.*did you mean `mips`"),
-        ({"profile": "handoff-2006", "nic.mips": None}, "found None; expected a number"),
+        ({"profile": "handoff-2006", "nic.mips": None}, "experiment: nic.mips: found None; expected a number"),
         ({"profile": "handoff-2006", "nic.mips": object()}, "expected a number, a bool"),
         ({"profile": "handoff-2006", "sweep": {"nic.mips": [1, 2]}}, "study of many runs"),
         ({"profile": "handoff-2006", "workload": {"kind": "log", "path": "-"}}, "standard input"),
@@ -117,3 +117,26 @@ def test_ctrl_c_ends_a_run(small):
     with pytest.raises(KeyboardInterrupt):
         baton.run(small)
     signal.signal(signal.SIGINT, before)
+
+
+def test_settings_are_a_dict_of_keys(small):
+    with pytest.raises(baton.InputError, match="set: found .*expected a dict"):
+        baton.run(small, set=["nic.mips=3"])
+    with pytest.raises(baton.InputError, match="set: nic.mips: found None"):
+        baton.run(small, set={"nic.mips": None})
+    with pytest.raises(baton.InputError, match="requests: found -1; expected"):
+        baton.generate_log(requests=-1)
+
+
+def test_whole_numbers_may_be_fractions_in_python(small):
+    import numpy
+
+    for mips in (700.0, numpy.linspace(100, 700, 3)[2]):
+        assert baton.run(small, set={"nic.mips": mips}).to_dict()["experiment"]["nic"]["mips"] == 700
+
+
+def test_notebooks_show_tables(small):
+    result = baton.run({**small, "name": "a<b"})
+    assert "<th>a&lt;b, seed " in result._repr_html_() and "request rate, 1/s" in result._repr_html_()
+    shown = result.parts()._repr_html_()
+    assert "<th>quantity</th>" in shown and "host_execute_cycles" in shown and " rows, 3 columns" in shown

@@ -50,7 +50,7 @@ impl Asked {
             )));
         }
         let mut run = plan.runs.remove(0);
-        run.measure_logs_long_enough();
+        run.measure_long_enough();
         Ok((run.experiment, notes))
     }
 }

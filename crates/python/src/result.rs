@@ -1,8 +1,8 @@
 //! The results of one run.
 
 use crate::failure::bad_input;
-use crate::table::{Rows, Table};
-use baton_sim::results::Results;
+use crate::table::{Rows, Table, html};
+use baton_sim::results::{NotSteady, Results};
 use baton_sim::{Fact, WARNINGS};
 use baton_study::table::{Cell, Column, Kind, metrics, parts, series};
 use pyo3::IntoPyObjectExt;
@@ -168,6 +168,37 @@ impl Result {
             self.seed(),
             self.results.request_rate().mean.round(),
             self.ended()
+        )
+    }
+
+    /// Shows the main numbers in notebooks.
+    fn _repr_html_(&self) -> String {
+        const SHOWN: [&str; 6] = [
+            "request_rate_per_s",
+            "content_mbps",
+            "response_mean_ms",
+            "response_p99_ms",
+            "host_idle_percent",
+            "nic_idle_percent",
+        ];
+        let values = metrics::of(&self.results);
+        let number = |name: &str| values.get(name).and_then(Cell::as_number);
+        let row = |name: &str| {
+            let metric = metrics::find(name)?;
+            let half = metrics::interval_of(name).and_then(|half| number(&half));
+            let half = half.map_or(String::new(), |half| format!(" \u{b1} {half:.3}"));
+            let value = number(name).map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+            Some(vec![metric.label(), value + &half])
+        };
+        let title = format!("{}, seed {}", self.name(), self.seed());
+        let note = match NotSteady::texts(&self.results.long_run.not_steady) {
+            why if why.is_empty() => "\u{b1}: half of the 95 % interval".to_owned(),
+            why => format!("not steady: {why}"),
+        };
+        html(
+            vec![title, String::new()],
+            SHOWN.into_iter().filter_map(row).collect(),
+            &note,
         )
     }
 

@@ -61,6 +61,40 @@ pub struct Policies {
     raised: Raised,
 }
 
+/// What makes the policies of each run of a study.
+#[derive(FromPyObject)]
+pub struct Makers {
+    /// Names of the policies, for the name of the study.
+    pub name: String,
+    /// What distinguishes the policies from others, for the keys of results.
+    pub identity: String,
+    selection: Option<Py<PyAny>>,
+    replacement: Option<Py<PyAny>>,
+    load_control: Option<Py<PyAny>>,
+}
+
+impl Makers {
+    /// Makes the policies of a run.
+    ///
+    /// # Errors
+    /// Python raises an exception.
+    pub fn make(&self, raised: &Raised) -> PyResult<Policies> {
+        Python::attach(|py| {
+            let selection = self.selection.as_ref().map(|make| {
+                let policy = make.bind(py).call0()?;
+                Selection::new(&policy, raised.clone())
+            });
+            let of = |make: &Option<Py<PyAny>>| make.as_ref().map(|make| make.clone_ref(py));
+            Ok(Policies {
+                selection: selection.transpose()?,
+                replacement: of(&self.replacement),
+                load_control: of(&self.load_control),
+                raised: raised.clone(),
+            })
+        })
+    }
+}
+
 /// Simulates an experiment until it ends, `stop` is set, or a policy raises an exception.
 pub fn simulate(
     experiment: &Experiment,

@@ -1,14 +1,15 @@
 //! Studies of many runs in the store of `baton sweep`, computed by any number of processes.
 
 use crate::failure::{RunError, bad_input, raise, raise_of_store};
+use crate::policies::Raised;
 use crate::request::Asked;
-use crate::run::{Policies, refuse_standard_input, simulate};
+use crate::run::{Makers, refuse_standard_input, simulate};
 use crate::table::{Rows, Table};
 use crate::unlocked::unlocked;
 use baton_config::{Failure, PROGRAM, SOURCES, outcome};
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_study::table::{self, Cell, Column, Kind};
-use baton_study::{Ended, Key, Patience, Store, StudyRun, carry_out};
+use baton_study::{Digest, Ended, Key, Patience, Store, StudyRun, carry_out};
 use pyo3::prelude::*;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf, absolute};
@@ -29,9 +30,15 @@ pub struct Study {
 
 #[pymethods]
 impl Study {
-    /// Plans the study, and writes the plan to the folder.
+    /// Plans the study, with policies if there are any, and writes the plan to the folder.
     #[new]
-    fn new(py: Python<'_>, asked: Asked, folder: PathBuf) -> PyResult<Self> {
+    #[pyo3(signature = (asked, folder, policies = None))]
+    fn new(
+        py: Python<'_>,
+        asked: Asked,
+        folder: PathBuf,
+        policies: Option<Makers>,
+    ) -> PyResult<Self> {
         let request = asked.request();
         let folder = absolute(folder)?;
         let planned = py.detach(|| {
@@ -40,7 +47,16 @@ impl Study {
             plan.refuse_standard_input()?;
             let notes = [plan.notes.clone(), plan.without_effect.clone()].concat();
             let store = open(&folder)?;
-            let (study, runs) = plan.identified(&store)?;
+            let (mut study, mut runs) = plan.identified(&store)?;
+            if let Some(policies) = &policies {
+                study.name = format!("{}+{}", study.name, policies.name);
+                let own = |key: Key| {
+                    let parts = Digest::new().part(key.to_string().as_bytes());
+                    parts.part(policies.identity.as_bytes()).key()
+                };
+                study.runs.iter_mut().for_each(|run| run.key = own(run.key));
+                runs.iter_mut().for_each(|(key, _)| *key = own(*key));
+            }
             study.save(&store)?;
             Ok::<_, Failure>((study, runs, notes))
         });
@@ -91,10 +107,16 @@ impl Study {
     }
 
     /// Does the missing runs on this number of threads of this process. Returns how many runs it did.
-    fn carry_out(&self, py: Python<'_>, threads: usize) -> PyResult<usize> {
+    #[pyo3(signature = (threads, policies = None))]
+    fn carry_out(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        policies: Option<Makers>,
+    ) -> PyResult<usize> {
         let missing = self.missing()?.into_iter();
         let runs: Vec<_> = missing.map(|number| self.runs[number].clone()).collect();
-        do_runs(py, &self.folder, &runs, threads)
+        do_runs(py, &self.folder, &runs, threads, policies.as_ref())
     }
 
     /// Writes the tables when all runs have been done. `computed` is the number of runs that were done now.
@@ -122,11 +144,13 @@ impl Study {
 /// Does the runs that [`Study::tasks`] returned and stores their results. Waits for runs that other processes are doing. Returns the number of
 /// runs that were done here.
 #[pyfunction]
+#[pyo3(signature = (folder, sources, tasks, policies = None))]
 pub fn work(
     py: Python<'_>,
     folder: PathBuf,
     sources: &str,
     tasks: Vec<(String, String)>,
+    policies: Option<Makers>,
 ) -> PyResult<usize> {
     if sources != SOURCES {
         return Err(bad_input(
@@ -138,7 +162,7 @@ pub fn work(
         Ok::<_, PyErr>((key.parse::<Key>().map_err(bad_input)?, experiment))
     };
     let runs: Vec<(Key, Experiment)> = tasks.iter().map(task).collect::<PyResult<_>>()?;
-    do_runs(py, &folder, &runs, 1)
+    do_runs(py, &folder, &runs, 1, policies.as_ref())
 }
 
 fn do_runs(
@@ -146,22 +170,32 @@ fn do_runs(
     folder: &Path,
     runs: &[(Key, Experiment)],
     threads: usize,
+    makers: Option<&Makers>,
 ) -> PyResult<usize> {
     for (_, experiment) in runs {
         refuse_standard_input(experiment)?;
     }
     let keys: Vec<Key> = runs.iter().map(|(key, _)| *key).collect();
+    let raised = Raised::default();
     let done = unlocked(py, |stop| {
         let store = open(folder).map_err(Ended::Failed)?;
         let run = |number: usize| {
             let (key, experiment) = &runs[number];
             outcome(&store, *key, experiment, || {
-                simulate(experiment, Policies::default(), stop)
+                let policies = makers.map(|makers| makers.make(&raised)).transpose();
+                let policies = policies.map_err(|error| {
+                    raised.set(error);
+                    baton_sim::RunError::Cancelled
+                })?;
+                simulate(experiment, policies.unwrap_or_default(), stop)
             })
         };
         let stopped = || stop.load(Ordering::Relaxed);
         carry_out(&store, &keys, PROGRAM, threads, &stopped, &run)
     })?;
+    if let Some(error) = raised.take() {
+        return Err(error);
+    }
     done.map_err(|ended| match ended {
         Ended::Stopped => raise(Failure::Interrupted),
         Ended::Failed(failure) => raise(failure),

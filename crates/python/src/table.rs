@@ -3,7 +3,8 @@
 use crate::failure::RunError;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator,
+    StringArray,
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
@@ -28,6 +29,25 @@ impl Table {
             self.0.num_rows(),
             self.0.num_columns()
         )
+    }
+
+    /// Shows the first rows and columns in notebooks.
+    fn _repr_html_(&self) -> String {
+        let schema = self.0.schema();
+        let shown = self.0.num_columns().min(SHOWN_COLUMNS);
+        let columns = &schema.fields()[..shown];
+        let head = columns.iter().map(|field| field.name().clone()).collect();
+        let row = |row: usize| -> Vec<String> {
+            let cells = self.0.columns()[..shown].iter();
+            cells.map(|column| cell(column, row)).collect()
+        };
+        let rows = (0..self.0.num_rows().min(SHOWN_ROWS)).map(row).collect();
+        let of = |count: usize, what: &str| format!("{count} {what}");
+        let size = [
+            of(self.0.num_rows(), "rows"),
+            of(self.0.num_columns(), "columns"),
+        ];
+        html(head, rows, &size.join(", "))
     }
 
     /// Names of the columns, in order.
@@ -70,6 +90,56 @@ impl Table {
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         to_pandas(&Self::to_arrow(slf)?)
     }
+}
+
+/// Numbers of rows and of columns that notebooks show.
+const SHOWN_ROWS: usize = 10;
+const SHOWN_COLUMNS: usize = 12;
+
+/// Returns a value as text; empty if there is none.
+fn cell(column: &ArrayRef, row: usize) -> String {
+    let any = column.as_any();
+    if column.is_null(row) {
+        return String::new();
+    }
+    if let Some(numbers) = any.downcast_ref::<Float64Array>() {
+        let number = numbers.value(row);
+        return match number.abs() {
+            1e3.. => format!("{number:.0}"),
+            1e-3..1e3 => format!("{}", (number * 1e4).round() / 1e4),
+            _ => format!("{number:.3e}"),
+        };
+    }
+    let integers = any.downcast_ref::<Int64Array>();
+    let integers = integers.map(|all| all.value(row).to_string());
+    let texts = any.downcast_ref::<StringArray>();
+    let texts = texts.map(|all| all.value(row).to_owned());
+    let truths = any.downcast_ref::<BooleanArray>();
+    let truths = truths.map(|all| all.value(row).to_string());
+    integers
+        .or(texts)
+        .or(truths)
+        .unwrap_or_else(|| "\u{2026}".to_owned())
+}
+
+/// Returns a table as HTML, with a note below it.
+pub fn html(head: Vec<String>, rows: Vec<Vec<String>>, note: &str) -> String {
+    let escaped = |text: &str| {
+        let text = text.replace('&', "&amp;").replace('<', "&lt;");
+        text.replace('>', "&gt;")
+    };
+    let row = |cells: Vec<String>, tag: &str| {
+        let cells = cells
+            .iter()
+            .map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
+        format!("<tr>{}</tr>", cells.collect::<String>())
+    };
+    let body: String = rows.into_iter().map(|cells| row(cells, "td")).collect();
+    let head = row(head, "th");
+    format!(
+        "<table><thead>{head}</thead><tbody>{body}</tbody></table><p>{}</p>",
+        escaped(note)
+    )
 }
 
 /// A `pyarrow.Table` as a data frame over the same memory.

@@ -42,7 +42,8 @@ impl Raised {
         first.take()
     }
 
-    fn set(&self, error: PyErr) {
+    /// Records an exception, unless another one came first.
+    pub fn set(&self, error: PyErr) {
         let mut first = self.0.1.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert(error);
         self.0.0.store(true, Ordering::Relaxed);
