@@ -43,7 +43,7 @@ pub use explore::ExploreArgs;
 pub use figure::FigureArgs;
 #[cfg(live)]
 pub use filter::{EndFilter, FilterArgs};
-pub use found::{Group, KeysArgs, ListArgs};
+pub use found::{Described, Group, KeysArgs, ListArgs};
 #[cfg(live)]
 pub use live::{
     CaptureArgs, CaptureTarget, GetArgs, HistoryArgs, LinkArgs, LiveCommand, RestoreArgs,
@@ -224,7 +224,7 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "unknown")]
     pub clients: Option<Clients>,
     /// Name or path of the machine [default: handoff-2006]
-    #[arg(long, value_name = "PROFILE", add = ArgValueCompleter::new(complete::profiles))]
+    #[arg(long, visible_alias = "profile", value_name = "PROFILE", add = ArgValueCompleter::new(complete::profiles))]
     pub machine: Option<String>,
     /// Set one value in all runs, as in --set nic.mips=600; may be given again
     #[arg(long, value_name = "KEY=VALUE", add = ArgValueCompleter::new(complete::settings))]

@@ -2,6 +2,7 @@
 
 use baton_sim::results::Results;
 use baton_stats::Estimate;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 const LEFT_OUT: [&str; 4] = ["version", "experiment", "commit", "series"];
 
 /// One configuration with all its seeds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Summary {
     /// Name of the configuration in the experiment.
     pub name: String,
@@ -27,7 +28,7 @@ pub struct Summary {
 ///
 /// With several seeds, each run is compared with the other configuration's run of the same seed, so that common effects do not widen the
 /// interval. With one seed, the intervals of both runs are combined.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
     /// Difference of the request rate.
     pub request_rate_percent: Estimate,

@@ -12,6 +12,7 @@ use baton_report as report;
 use baton_sim::config::{EstablishedBy, Length};
 use baton_sim::results::{Ended, Results, Sample};
 use baton_sim::{Fact, WARNINGS};
+pub use cycles::height;
 pub use metrics::runs_table;
 use std::collections::BTreeMap;
 pub use steadiness::{count, notes};

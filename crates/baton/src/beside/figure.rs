@@ -132,8 +132,7 @@ fn bars(figure: &FigurePlan, outcome: &Outcome<'_>) -> Groups {
                 let is_it =
                     |(_, told): &(usize, &(String, String))| told.0 == *variant && told.1 == *name;
                 let found = all.iter().enumerate().find(is_it)?;
-                // Bars start on the axis: there are none below it.
-                value(figure.points[found.0]).filter(|height| *height > 0.0)
+                value(figure.points[found.0])
             };
             variants.iter().map(at).collect::<Vec<_>>()
         };
@@ -145,11 +144,16 @@ fn bars(figure: &FigurePlan, outcome: &Outcome<'_>) -> Groups {
             let published = published.iter().any(Option::is_some).then(|| GroupSeries {
                 name: format!("{name}, published"),
                 values: published.clone(),
+                ..GroupSeries::default()
+            });
+            let half_widths = values(name, &|point| {
+                estimate(figure, outcome, point, metric)?.half_width
             });
             let name = name.clone();
             std::iter::once(GroupSeries {
                 name,
                 values: simulated,
+                half_widths,
             })
             .chain(published)
         };
@@ -165,6 +169,7 @@ fn bars(figure: &FigurePlan, outcome: &Outcome<'_>) -> Groups {
             .map(|name| name.replace(", ", "\n"))
             .collect(),
         panels: figure.y.iter().map(|metric| panel(metric)).collect(),
+        ..Groups::default()
     }
 }
 

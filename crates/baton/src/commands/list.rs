@@ -1,18 +1,20 @@
 //! `baton list`: lists everything that has a name. The names come from their definitions.
 
-use crate::cli::{Group, ListArgs};
-use crate::commands::reproduce;
+use crate::cli::{Described, Group, ListArgs};
+use crate::commands::{load, reproduce, run};
 use crate::config::keys::{self, Allowed, Key, Named};
 use crate::config::shipped::{EXPERIMENTS, HOSTS, NICS, PROFILES, Shipped};
 use crate::failure::Failure;
 use crate::output::{print, print_text, to_json};
 use baton_report::{width, wrapped};
+use baton_sim::results::VERSION;
 use baton_study::table::metrics;
 use baton_workload::Preset;
 use baton_workload::log::Format;
 use clap::ValueEnum;
+use schemars::{Schema, schema_for};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Something that has a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -103,6 +105,9 @@ fn policies() -> Vec<Entry> {
 /// # Errors
 /// Fails if stdout cannot be written.
 pub fn execute(arguments: &ListArgs) -> Result<(), Failure> {
+    if let Some(command) = arguments.schema {
+        return print(&to_json(&schema(command))?);
+    }
     let groups = match arguments.group {
         Some(group) => vec![group],
         None => Group::value_variants().to_vec(),
@@ -112,8 +117,36 @@ pub fn execute(arguments: &ListArgs) -> Result<(), Failure> {
     if arguments.json {
         return print(&to_json(&all)?);
     }
-    let texts: Vec<String> = groups.iter().map(|group| text(*group)).collect();
+    let texts: Vec<String> = match arguments.group {
+        Some(group) => vec![text(group)],
+        None => groups.iter().map(|group| names(*group)).collect(),
+    };
     print_text(&texts.join("\n"))
+}
+
+/// Returns the schema of a command's JSON, with the version of its results.
+fn schema(command: Described) -> Schema {
+    let (name, mut schema) = match command {
+        Described::Run => ("run", schema_for!(run::Document<'_>)),
+        Described::Load => ("load", schema_for!(load::Document<'_>)),
+    };
+    let title = format!("Output of `baton {name} --json`, version {VERSION}");
+    schema.insert("title".to_owned(), title.into());
+    schema.insert("$id".to_owned(), format!("baton-{name}-v{VERSION}").into());
+    schema
+}
+
+/// Returns the names of a group, and how to see what they mean.
+fn names(group: Group) -> String {
+    let mut seen = BTreeSet::new();
+    let names = entries(group).into_iter().map(|entry| entry.name);
+    let names: Vec<String> = names.filter(|name| seen.insert(name.clone())).collect();
+    let name = name(group);
+    let head = format!(
+        "{} (baton list {name} describes them): ",
+        capitalised(&name)
+    );
+    wrapped(&(head + &names.join(", ")), width(), 2)
 }
 
 fn name(group: Group) -> String {

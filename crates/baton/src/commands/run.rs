@@ -1,24 +1,26 @@
 //! `baton run`: runs an experiment, and writes tables and JSON.
 
 mod kept_off;
+mod two_starts;
 
 use crate::cli::{PrintConfig, RunArgs};
 use crate::config::{self, Plan, Planned, Request};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, Pending, note, print, print_text, spare, tell};
-use crate::runner::{Interrupt, Job, run_all};
+use crate::runner::{Interrupt, Job};
 use crate::summary::{self, Summary};
 use crate::tables;
 use baton_sim::config::WorkloadConfig;
 use baton_sim::results::Results;
 use baton_sim::{Capture, Link, Timeline};
 use kept_off::KeptOff;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 
 /// Content of `--json`.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Document<'a> {
     /// Summaries, one for each variant, in the order of the experiment file.
     summary: &'a [Summary],
     /// All runs with all seeds, in the order of variants and then of seeds.
@@ -45,9 +47,7 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
     };
     let mut plan = config::plan(&request)?;
     plan.name_changes();
-    plan.runs
-        .iter_mut()
-        .for_each(Planned::measure_logs_long_enough);
+    plan.runs.iter_mut().for_each(Planned::measure_long_enough);
     if let Some(how) = arguments.print_config {
         return print(&config::to_text(&plan, how == PrintConfig::Full)?);
     }
@@ -81,7 +81,10 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
             )
         })
         .collect();
-    let results = run_all(&jobs, arguments.threads.get(), interrupt)?;
+    let ran = two_starts::run_from_both(&jobs, arguments.threads.get(), interrupt)?;
+    let Some(results) = ran.iter().cloned().collect::<Option<Vec<_>>>() else {
+        return Err(show_finished(&ran, seeds)?);
+    };
     let groups: Vec<&[Results]> = results.chunks(seeds).collect();
     let summaries = summary::of(&groups);
     let kept_off = kept_off::of(&results, arguments.threads.get(), interrupt)?;
@@ -102,6 +105,26 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
         None => print_text(&text)?,
     }
     tables::measured_nothing(&results).map_or(Ok(()), |why| Err(Failure::Failed(why)))
+}
+
+/// Prints the configurations that are done after an interrupt, and returns the failure that the command ends with.
+///
+/// # Errors
+/// Fails if nothing can be printed.
+fn show_finished(ran: &[Option<Results>], seeds: usize) -> Result<Failure, Failure> {
+    let all = ran.chunks(seeds);
+    let done = all.filter_map(|group| group.iter().cloned().collect::<Option<Vec<_>>>());
+    let done: Vec<Vec<Results>> = done.collect();
+    if done.is_empty() {
+        return Ok(Failure::Interrupted);
+    }
+    let groups: Vec<&[Results]> = done.iter().map(Vec::as_slice).collect();
+    print_text(&tables::describe(&groups, &summary::of(&groups), false))?;
+    Ok(Failure::Paused(format!(
+        "{} of {} configurations were done, as printed; no file was written",
+        groups.len(),
+        ran.len() / seeds
+    )))
 }
 
 /// Returns all files that the runs read.

@@ -39,6 +39,7 @@ pub fn man(names: &[String]) -> Result<(), Failure> {
     }
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
+        .source(concat!("baton ", env!("CARGO_PKG_VERSION")))
         .render(&mut page)
         .map_err(|error| Failure::Failed(format!("cannot generate the manual page: {error}")))?;
     print(&String::from_utf8_lossy(&page))

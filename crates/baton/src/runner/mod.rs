@@ -8,7 +8,7 @@ mod tasks;
 
 pub use baton_config::COMMIT;
 pub use interrupt::Interrupt;
-pub use progress::Spinner;
+pub use progress::{Progress, Spinner};
 pub use sweep::Sweep;
 pub use tasks::for_all;
 
@@ -19,8 +19,8 @@ use baton_sim::config::Experiment;
 use baton_sim::results::Results;
 use baton_sim::{Capture, Observer, Timeline};
 use baton_timeline::Summary;
+use baton_workload::load::Rate;
 use baton_workload::log::standard_input;
-use progress::Progress;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -72,6 +72,19 @@ pub fn run_all(
     threads: usize,
     interrupt: &Interrupt,
 ) -> Result<Vec<Results>, Failure> {
+    let results = run_each(jobs, threads, interrupt)?.into_iter();
+    results.collect::<Option<_>>().ok_or(Failure::Interrupted)
+}
+
+/// Runs all jobs on at most `threads` threads. Jobs that are not done when the user interrupts have no results.
+///
+/// # Errors
+/// Returns the first failure in the order of the jobs, after which the other jobs are ended.
+pub fn run_each(
+    jobs: &[Job],
+    threads: usize,
+    interrupt: &Interrupt,
+) -> Result<Vec<Option<Results>>, Failure> {
     if (jobs.iter()).any(|job| reads_standard_input(&job.experiment)) {
         // Runs find standard input read: while they wait for it, they do not notice an interrupt.
         let read = interrupt.during(standard_input)?;
@@ -95,8 +108,9 @@ pub fn run_all(
             progress.begin(index);
             let outcome = run_one(job, watch);
             progress.end(index);
-            if outcome.is_err() {
-                stop.store(true, Ordering::Relaxed);
+            match &outcome {
+                Ok(results) => progress.row(row(results)),
+                Err(_) => stop.store(true, Ordering::Relaxed),
             }
             *outcomes[index]
                 .lock()
@@ -110,31 +124,36 @@ pub fn run_all(
     });
     progress.finish();
     let results = collect(outcomes)?;
-    logs::warn(results.iter().flat_map(sweep::warnings_of));
+    logs::warn(results.iter().flatten().flat_map(sweep::warnings_of));
     Ok(results)
 }
 
-/// Returns all results, or the first failure that is not only a consequence of another.
+/// Describes a finished run in a line, while others are still running.
+fn row(results: &Results) -> String {
+    let name = &results.experiment.name;
+    let rate = baton_report::estimated(results.request_rate());
+    let at = match results.experiment.load.rate {
+        Some(Rate::PerSecond(offered)) => {
+            format!(" at {}/s", baton_report::significant(offered))
+        }
+        _ => String::new(),
+    };
+    format!("{name}{at}: {rate} requests/s")
+}
+
+/// Returns the results of all finished jobs, or the first failure that is not an interrupt.
 fn collect(
     outcomes: Vec<Mutex<Option<Result<Results, Failure>>>>,
-) -> Result<Vec<Results>, Failure> {
-    let mut results = Vec::with_capacity(outcomes.len());
-    let mut interrupted = false;
-    for outcome in outcomes {
-        match outcome
-            .into_inner()
-            .expect("no thread panics while it holds this")
-        {
-            Some(Ok(result)) => results.push(result),
-            Some(Err(Failure::Interrupted)) | None => interrupted = true,
-            Some(Err(failure)) => return Err(failure),
+) -> Result<Vec<Option<Results>>, Failure> {
+    let outcomes = outcomes.into_iter().map(|outcome| {
+        let outcome = outcome.into_inner();
+        match outcome.expect("no thread panics while it holds this") {
+            Some(Ok(results)) => Ok(Some(results)),
+            Some(Err(Failure::Interrupted)) | None => Ok(None),
+            Some(Err(failure)) => Err(failure),
         }
-    }
-    if interrupted {
-        Err(Failure::Interrupted)
-    } else {
-        Ok(results)
-    }
+    });
+    outcomes.collect()
 }
 
 fn run_one(job: &Job, mut watch: Watch<'_>) -> Result<Results, Failure> {

@@ -13,6 +13,9 @@ const BAR_AFTER: Duration = Duration::from_secs(1);
 /// Time between two lines, where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
+/// Maximum number of finished jobs below the bar.
+const ROWS: usize = 16;
+
 /// Steps of the bar.
 const STEPS: f64 = 1000.0;
 
@@ -32,6 +35,8 @@ struct State {
     estimate: Estimate,
     /// Time of the next update of the bar, or of the next line.
     due: Duration,
+    /// Finished jobs: with the bar, or, where there is no terminal, those that were not printed yet.
+    rows: Vec<String>,
     /// Notes to print after the bar has been removed.
     notes: Vec<String>,
 }
@@ -50,6 +55,7 @@ impl Progress {
         let state = State {
             estimate: Estimate::new(jobs, threads),
             due,
+            rows: Vec::new(),
             notes: Vec::new(),
         };
         Self {
@@ -83,6 +89,15 @@ impl Progress {
         self.show(&mut state);
     }
 
+    /// Adds a line about a finished job of several.
+    pub fn row(&self, text: String) {
+        if self.jobs > 1 {
+            let mut state = self.state();
+            state.rows.push(text);
+            self.show(&mut state);
+        }
+    }
+
     /// Adds a note that is printed at the end.
     pub fn note(&self, text: String) {
         self.state().notes.push(text);
@@ -104,6 +119,9 @@ impl Progress {
 
     fn show(&self, state: &mut State) {
         let elapsed = self.start.elapsed();
+        if self.bar.is_none() && elapsed > BAR_AFTER && !is_quiet() {
+            (state.rows.drain(..)).for_each(|row| tell(&format!("done: {row}\n")));
+        }
         if elapsed < state.due || is_quiet() {
             return;
         }
@@ -117,7 +135,9 @@ impl Progress {
             bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         state.due = elapsed + Duration::from_millis(100);
-        bar.set_message(text);
+        let newest = state.rows.len().saturating_sub(ROWS);
+        let rows = state.rows[newest..].iter().map(|row| format!("\n{row}"));
+        bar.set_message(text + &rows.collect::<String>());
         bar.set_position((state.estimate.share() * STEPS) as u64);
     }
 

@@ -1,14 +1,22 @@
 //! Small computations on several threads, with a progress bar.
 
 use crate::failure::Failure;
+use crate::output::{remove_all_parts, tell};
 use crate::runner::Interrupt;
 use crate::runner::progress::Progress;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+use std::{process, thread};
+
+/// Time between two looks for an interrupt.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// Time that tasks get to end after an interrupt.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// Does `work` for all tasks on at most `threads` threads; `unit` is the name of the tasks in the progress bar. Results are in the order of
-/// the tasks.
+/// the tasks. After an interrupt, the program does not wait for tasks that take long: it ends.
 ///
 /// # Errors
 /// Fails if the user interrupts.
@@ -36,9 +44,17 @@ pub fn for_all<T: Sync, R: Send>(
         }
     };
     thread::scope(|scope| {
+        let (working, ended) = mpsc::channel::<()>();
         for _ in 0..threads {
-            scope.spawn(worker);
+            let working = working.clone();
+            let worker = &worker;
+            scope.spawn(move || {
+                worker();
+                drop(working);
+            });
         }
+        drop(working);
+        end_soon(&ended, interrupt);
     });
     progress.finish();
     let results = results.into_iter().map(|result| {
@@ -48,4 +64,16 @@ pub fn for_all<T: Sync, R: Send>(
     results
         .collect::<Option<Vec<R>>>()
         .ok_or(Failure::Interrupted)
+}
+
+/// Waits until all workers have ended. After an interrupt they get a moment for that; then the program ends.
+fn end_soon(ended: &Receiver<()>, interrupt: &Interrupt) {
+    let have_ended = |within| ended.recv_timeout(within) == Err(RecvTimeoutError::Disconnected);
+    while !have_ended(BETWEEN_LOOKS) {
+        if interrupt.requested() && !have_ended(GRACE) {
+            remove_all_parts();
+            tell(&format!("{}\n", Failure::Interrupted));
+            process::exit(130);
+        }
+    }
 }

@@ -10,12 +10,14 @@ use std::cmp::Reverse;
 fn layers(result: &Results) -> Vec<(&str, Cycles)> {
     let layers = result.host.layers.iter();
     let mut layers: Vec<(&str, Cycles)> = layers.map(|(name, cycles)| (&**name, *cycles)).collect();
-    let height = |name: &str| {
-        let is_it = |layer: &_| format!("{layer:?}").eq_ignore_ascii_case(name);
-        LAYERS.iter().position(is_it)
-    };
     layers.sort_by_key(|(name, _)| height(name));
     layers
+}
+
+/// Returns the place of a layer of the host, counted from the wire up.
+pub fn height(name: &str) -> Option<usize> {
+    let is_it = |layer: &_| format!("{layer:?}").eq_ignore_ascii_case(name);
+    LAYERS.iter().position(is_it)
 }
 
 /// Renders host cycles by layer and cause, as shares of all cycles including idle cycles.

@@ -65,9 +65,12 @@ fn remedy(why: NotSteady, run: &RunConfig) -> Option<&'static str> {
         NotSteady::OtherSizes => {
             "where mean sizes differ, estimates with \u{b1} are corrected and counts are not; --passes 1 replays the whole log"
         }
+        NotSteady::StartsDiffer => {
+            "where the start makes a difference, warm up longer (--warmup), or take both rates as possible"
+        }
         NotSteady::TooShort | NotSteady::Trend | NotSteady::Settling | NotSteady::BatchesDepend => {
             match run.until_ci_percent {
-                None => "measure longer, as with --until ci=2%",
+                None => "measure longer, as with --until ci=1%",
                 Some(_) => "measure longer (--packets)",
             }
         }
@@ -89,9 +92,10 @@ fn label(run: &Results, all: &[Results]) -> String {
 }
 
 fn note(result: &Results, label: &str) -> String {
-    let why = NotSteady::texts(&result.long_run.not_steady);
+    let long_run = &result.long_run;
+    let why = NotSteady::texts(&long_run.not_steady);
     let mut text = format!("* {label}: {why}");
-    if result.long_run.not_steady.contains(&NotSteady::OtherSizes) {
+    if long_run.not_steady.contains(&NotSteady::OtherSizes) {
         text.push_str(&format!(" ({})", sizes(result)));
     }
     if let (true, Some(open)) = (is_saturated(result), &result.clients.open_loop) {
@@ -100,6 +104,12 @@ fn note(result: &Results, label: &str) -> String {
             report::significant(open.offered_rate),
             report::significant(result.clients.request_rate)
         ));
+    }
+    if let (true, Some(rate)) = (
+        long_run.not_steady.contains(&NotSteady::StartsDiffer),
+        long_run.overloaded_start,
+    ) {
+        text.push_str(&format!(" ({} requests/s)", report::estimated(rate)));
     }
     report::wrapped(&text, report::width(), 2)
 }

@@ -7,10 +7,11 @@ use super::point::Point;
 use crate::failure::Failure;
 use baton_sim::results::{NotSteady, Results};
 use baton_stats::Estimate;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Response times of one configuration over load.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Curve {
     /// Name of the configuration in the experiment.
     pub name: String,
@@ -26,7 +27,7 @@ pub struct Curve {
 }
 
 /// A run at a load.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Measured {
     /// Planned requests a second.
     pub rate: f64,

@@ -4,12 +4,13 @@ use super::curve::{Curve, Measured};
 use super::laboratory::{Laboratory, Subject};
 use super::metric::Metric;
 use crate::failure::Failure;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
 /// A goal for a response time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Goal {
     /// Which response time.
     pub metric: Metric,
@@ -19,7 +20,7 @@ pub struct Goal {
 
 /// The largest load that meets a goal, requests a second. The estimates of the response time cross the goal there. Their intervals give
 /// that of the load: below `least` their upper ends also meet the goal, and above `most` their lower ends do not.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Met {
     /// The goal.
     pub goal: Goal,

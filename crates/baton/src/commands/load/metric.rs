@@ -2,11 +2,12 @@
 
 use baton_sim::results::ResponseTime;
 use baton_stats::Estimate;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 baton_named::named! {
     /// A statistic of many response times.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     pub enum Metric {
         /// The mean.
         #[serde(rename = "mean")]

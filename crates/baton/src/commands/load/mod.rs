@@ -18,11 +18,12 @@ use crate::output::{JsonOutput, print_text, spare, tell};
 use crate::runner::Interrupt;
 use curve::Curve;
 use laboratory::{Laboratory, Subject};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Content of `--json`.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Document<'a> {
     /// Curves, one for each configuration, in the order of the command line and of experiment files.
     curves: &'a [Curve],
 }

@@ -10,10 +10,11 @@ use baton_sim::results::{PortResults, Results};
 use baton_sim::{ReplayedLog, load_workload, replayed_log};
 use baton_workload::analyse::Blocks;
 use baton_workload::{FileSet, RequestSpec, Sessions};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Shares of content, per cent. Each share differs from the one before by one cause.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct KeptOff {
     /// Name of the run in the experiment.
     name: String,

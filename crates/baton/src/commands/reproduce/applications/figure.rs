@@ -27,6 +27,7 @@ pub(super) fn groups(study: &Study) -> Groups {
         title: "Applications on six NICs, simulated (after Figures 1 and 3)".to_owned(),
         names: super::super::microbench::names(&study.laboratory.nics),
         panels,
+        ..Groups::default()
     }
 }
 
@@ -38,5 +39,6 @@ fn series(study: &Study, workload: &Workload) -> GroupSeries {
     GroupSeries {
         name: workload.name.clone(),
         values: (0..study.laboratory.nics.len()).map(value).collect(),
+        ..GroupSeries::default()
     }
 }

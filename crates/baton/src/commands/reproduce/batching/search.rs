@@ -3,6 +3,7 @@
 use super::bench::{Bench, Measured, Trial};
 use super::settings::{Setting, Settings, Sides};
 use crate::failure::Failure;
+use std::cmp::Ordering;
 
 /// Maximum factor by which a best setting may increase response times.
 pub(super) const MOST_RESPONSE_RATIO: f64 = 1.1;
@@ -67,22 +68,31 @@ impl Load {
             settings: Settings::BASELINE,
             measured: self.baseline.clone(),
         };
-        let unit = LEAST_SAVING * self.baseline.crossings.mean;
-        let rank = |tried: &Tried| {
-            let crossings = (tried.measured.crossings.mean / unit).round();
-            (crossings, tried.measured.response_us.mean)
-        };
         let affordable = tried
             .iter()
             .filter(|tried| self.response_ratio(&tried.measured) <= MOST_RESPONSE_RATIO);
-        let best = affordable.min_by(|a, b| {
-            let (a, b) = (rank(a), rank(b));
-            a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
-        });
-        match best {
-            Some(best) if rank(best).0 < rank(&baseline).0 => best.clone(),
+        match affordable.min_by(|a, b| self.by_crossings(a, b)) {
+            Some(best) if self.crossings(best) < self.crossings(&baseline) => best.clone(),
             _ => baseline,
         }
+    }
+
+    /// Returns the setting with the fewest crossings, whatever its response time; of several, the fastest.
+    pub fn fewest(&self, tried: &[Tried]) -> Tried {
+        let least = tried.iter().min_by(|a, b| self.by_crossings(a, b));
+        least.expect("the search tries some settings").clone()
+    }
+
+    /// Orders by crossings, and then by response time.
+    fn by_crossings(&self, a: &Tried, b: &Tried) -> Ordering {
+        let crossings = self.crossings(a).total_cmp(&self.crossings(b));
+        crossings.then((a.measured.response_us.mean).total_cmp(&b.measured.response_us.mean))
+    }
+
+    /// Returns the crossings in units of the smallest difference that counts.
+    fn crossings(&self, tried: &Tried) -> f64 {
+        let unit = LEAST_SAVING * self.baseline.crossings.mean;
+        (tried.measured.crossings.mean / unit).round()
     }
 
     /// Returns the ratio of the response time to the baseline's.

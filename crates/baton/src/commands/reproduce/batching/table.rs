@@ -1,7 +1,8 @@
-//! Tables 1 and 2 of the paper, and the corresponding tables for five connections.
+//! The tables of the paper: maximal batching and the best settings for one connection, and the same for five, with the settings that have
+//! the fewest crossings.
 
 use super::bench::{Bench, Measured, Trial};
-use super::published::{self, Cell};
+use super::published;
 use super::search::{Load, MOST_RESPONSE_RATIO, Tried};
 use super::settings::{FILES, Setting, Settings, Sides, half};
 use crate::commands::reproduce::{Outcome, Row, of_code};
@@ -10,8 +11,21 @@ use baton_report::figure::{Figure, Line, Panel, Panels};
 use baton_report::{Column, Table, significant};
 use baton_stats::Estimate;
 
-/// Simultaneous connections: those of the paper's first table, and those of a section that our copy of the paper lacks.
+/// Simultaneous connections: those of the paper's Tables 1 and 2, and those of its third table.
 const CONNECTIONS: [u32; 2] = [1, 5];
+
+/// Response time, transfer time and crossings, relative to the baseline's.
+type Cell = [f64; 3];
+
+/// Which settings of a load a table shows.
+#[derive(Clone, Copy, PartialEq)]
+enum Which {
+    Maximal,
+    /// The fewest crossings at no more than [`MOST_RESPONSE_RATIO`] times the response time.
+    Best,
+    /// The fewest crossings.
+    Fewest,
+}
 
 /// One file and number of connections, with all measurements.
 struct Measurements {
@@ -21,6 +35,8 @@ struct Measurements {
     /// Measurements in the order of [`Sides::ALL`].
     maximal: Vec<Tried>,
     best: Vec<Tried>,
+    /// Empty if no table shows them.
+    fewest: Vec<Tried>,
     /// Measurements of all settings of the search, host first.
     grid: Vec<Tried>,
 }
@@ -37,10 +53,10 @@ pub(super) fn run(bench: &dyn Bench) -> Result<Outcome, Failure> {
             .iter()
             .filter(|m| m.connections == connections)
             .collect();
-        text += &maximal_table(bench, connections, &these);
-        text.push('\n');
-        text += &best_table(bench, connections, &these);
-        text.push('\n');
+        for which in Which::of(connections) {
+            text += &which.table(bench, connections, &these);
+            text.push('\n');
+        }
     }
     text += &baseline_table(bench, &all);
     text.push('\n');
@@ -88,20 +104,27 @@ impl Measurements {
         let maximal = load.try_all(bench, &maximal)?;
         let host = load.try_all(bench, &load.grid(bench, Sides::Host))?;
         let adapter = load.try_all(bench, &load.grid(bench, Sides::Adapter))?;
-        let (best_host, best_adapter) = (load.best(&host), load.best(&adapter));
         // "These values are then consolidated for batching on both host and adapter" (3.3).
-        let both = Settings {
-            host: best_host.settings.host,
-            adapter: best_adapter.settings.adapter,
+        let with_both = |host: Tried, adapter: Tried| -> Result<Vec<Tried>, Failure> {
+            let both = Settings {
+                host: host.settings.host,
+                adapter: adapter.settings.adapter,
+            };
+            let both = load.try_all(bench, &[both])?;
+            Ok([host, adapter].into_iter().chain(both).collect())
         };
-        let both = load.try_all(bench, &[both])?;
-        let best = [best_host, best_adapter].into_iter().chain(both).collect();
+        let best = with_both(load.best(&host), load.best(&adapter))?;
+        let fewest = match Which::of(load.trial.connections).contains(&Which::Fewest) {
+            true => with_both(load.fewest(&host), load.fewest(&adapter))?,
+            false => Vec::new(),
+        };
         Ok(Self {
             file,
             connections: load.trial.connections,
             load,
             maximal,
             best,
+            fewest,
             grid: host.into_iter().chain(adapter).collect(),
         })
     }
@@ -120,25 +143,16 @@ impl Measurements {
     fn rows(&self) -> Vec<Row> {
         let name = self.load.name();
         let mut rows = absolute_rows(&format!("{name}, baseline"), &self.load.baseline);
-        for (index, sides) in Sides::ALL.into_iter().enumerate() {
-            let published = |cell: Cell| (self.connections == 1).then_some(cell);
-            for (which, tried, published) in [
-                (
-                    "maximal",
-                    &self.maximal[index],
-                    published(published::maximal(sides, self.file)),
-                ),
-                (
-                    "best",
-                    &self.best[index],
-                    published(published::best(sides, self.file)),
-                ),
-            ] {
+        for sides in Sides::ALL {
+            for &which in Which::of(self.connections) {
+                let tried = self.tried(which, sides);
                 let config = format!(
-                    "{name}, {}, {which} ({})",
+                    "{name}, {}, {} ({})",
                     sides.name(),
+                    which.name(),
                     tried.settings.describe()
                 );
+                let published = which.published(self.connections, sides, self.file);
                 rows.extend(ratio_rows(&config, self.cell(&tried.measured), published));
             }
         }
@@ -148,9 +162,99 @@ impl Measurements {
                 _ => "adapter",
             };
             let config = format!("{name}, search, {side} {}", tried.settings.describe());
-            rows.extend(ratio_rows(&config, self.cell(&tried.measured), None));
+            rows.extend(ratio_rows(&config, self.cell(&tried.measured), [None; 3]));
         }
         rows
+    }
+
+    fn tried(&self, which: Which, sides: Sides) -> &Tried {
+        let tried = match which {
+            Which::Maximal => &self.maximal,
+            Which::Best => &self.best,
+            Which::Fewest => &self.fewest,
+        };
+        &tried[sides as usize]
+    }
+}
+
+impl Which {
+    /// Returns the settings that are shown for this number of connections.
+    fn of(connections: u32) -> &'static [Self] {
+        match connections {
+            1 => &[Self::Maximal, Self::Best],
+            _ => &[Self::Maximal, Self::Best, Self::Fewest],
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Maximal => "maximal",
+            Self::Best => "best",
+            Self::Fewest => "fewest crossings",
+        }
+    }
+
+    /// Returns the values that the paper has for these settings.
+    fn published(self, connections: u32, sides: Sides, file: usize) -> published::Cell {
+        match (self, connections) {
+            (Self::Maximal, 1) => published::maximal(sides, file),
+            (Self::Best, 1) => published::best(sides, file),
+            (Self::Fewest, 5) => published::five(sides, file),
+            _ => [None; 3],
+        }
+    }
+
+    fn title(self, connections: u32, values: &str) -> String {
+        let bound = format!(
+            "fewest crossings at no more than {MOST_RESPONSE_RATIO} times the response time"
+        );
+        match (self, connections) {
+            (Self::Maximal, 1) => format!(
+                "Table 1, maximal batching, one connection; over the baseline, {values} (published):"
+            ),
+            (Self::Maximal, n) => {
+                format!("Maximal batching, {n} connections; over the baseline, {values}:")
+            }
+            (Self::Best, 1) => format!(
+                "Table 2, best settings found ({bound}), one connection, {values} (published):"
+            ),
+            (Self::Best, n) => {
+                format!("Best settings found ({bound}), {n} connections, {values}:")
+            }
+            (Self::Fewest, n) => format!(
+                "Third table, fewest crossings at any response time, {n} connections, {values} (published):"
+            ),
+        }
+    }
+
+    /// Renders the results, with published values in brackets if there are any.
+    fn table(self, bench: &dyn Bench, connections: u32, all: &[&Measurements]) -> String {
+        let title = self.title(connections, bench.values_are());
+        let mut table = Table::new(columns()).titled(title);
+        let mut baseline = vec!["baseline".to_owned()];
+        for m in all {
+            baseline.extend(compared(m.cell(&m.load.baseline), [None; 3]));
+        }
+        table.row(baseline);
+        for sides in Sides::ALL {
+            let mut cells = vec![sides.name().to_owned()];
+            for m in all {
+                let published = self.published(connections, sides, m.file);
+                cells.extend(compared(m.cell(&m.tried(self, sides).measured), published));
+            }
+            table.row(cells);
+        }
+        if self == Self::Maximal {
+            return table.render();
+        }
+        let mut found = String::new();
+        for m in all {
+            for sides in [Sides::Host, Sides::Adapter] {
+                let settings = m.tried(self, sides).settings.describe();
+                found += &format!("  {}, {}: level {settings}\n", m.load.name(), sides.name());
+            }
+        }
+        format!("{}Found:\n{found}", table.render())
     }
 }
 
@@ -172,98 +276,31 @@ fn absolute_rows(config: &str, measured: &Measured) -> Vec<Row> {
     rows.into_iter().filter_map(row).collect()
 }
 
-fn ratio_rows(config: &str, cell: Cell, published: Option<Cell>) -> [Row; 3] {
+fn ratio_rows(config: &str, cell: Cell, published: published::Cell) -> [Row; 3] {
     let metrics = [
         "response_time_ratio",
         "transfer_time_ratio",
         "crossings_ratio",
     ];
     [0, 1, 2].map(|index| Row {
-        published: published.map(|cell| cell[index]),
+        published: published[index],
         ..Row::simulated(config, metrics[index], cell[index])
     })
 }
 
-/// Renders the results, with published values in brackets if there are any.
-fn maximal_table(bench: &dyn Bench, connections: u32, all: &[&Measurements]) -> String {
-    let values = bench.values_are();
-    let title = match connections {
-        1 => format!(
-            "Table 1, maximal batching, one connection; over the baseline, {values} (published):"
-        ),
-        n => format!("Maximal batching, {n} connections; over the baseline, {values}:"),
-    };
-    let mut table = Table::new(columns(true)).titled(title);
-    table.row(baseline_cells(all));
-    for (index, sides) in Sides::ALL.into_iter().enumerate() {
-        let mut cells = vec![sides.name().to_owned()];
-        for m in all {
-            let published = (connections == 1).then(|| published::maximal(sides, m.file));
-            cells.extend(compared(m.cell(&m.maximal[index].measured), published));
-        }
-        table.row(cells);
-    }
-    table.render()
-}
-
-fn best_table(bench: &dyn Bench, connections: u32, all: &[&Measurements]) -> String {
-    let bound =
-        format!("fewest crossings at no more than {MOST_RESPONSE_RATIO} times the response time");
-    let values = bench.values_are();
-    let title = match connections {
-        1 => {
-            format!("Table 2, best settings found ({bound}), one connection, {values} (published):")
-        }
-        n => format!("Best settings found ({bound}), {n} connections, {values}:"),
-    };
-    let mut table = Table::new(columns(true)).titled(title);
-    table.row(baseline_cells(all));
-    for (index, sides) in Sides::ALL.into_iter().enumerate() {
-        let mut cells = vec![sides.name().to_owned()];
-        for m in all {
-            let published = (connections == 1).then(|| published::best(sides, m.file));
-            cells.extend(compared(m.cell(&m.best[index].measured), published));
-        }
-        table.row(cells);
-    }
-    let mut found = String::new();
-    for m in all {
-        for (sides, best) in Sides::ALL.into_iter().zip(&m.best).take(2) {
-            found += &format!(
-                "  {}, {}: level {}\n",
-                m.load.name(),
-                sides.name(),
-                best.settings.describe()
-            );
-        }
-    }
-    format!("{}Found:\n{found}", table.render())
-}
-
-fn columns(configuration: bool) -> Vec<Column> {
-    let mut columns = Vec::new();
-    if configuration {
-        columns.push(Column::words("configuration"));
-    }
+fn columns() -> Vec<Column> {
+    let mut columns = vec![Column::words("configuration")];
     for (_, size) in FILES {
         columns.extend(["RT", "TT", "Xing"].map(|what| Column::numbers(format!("{size}\n{what}"))));
     }
     columns
 }
 
-fn baseline_cells(all: &[&Measurements]) -> Vec<String> {
-    let mut cells = vec!["baseline".to_owned()];
-    for m in all {
-        cells.extend(compared(m.cell(&m.load.baseline), None));
-    }
-    cells
-}
-
-fn compared(found: Cell, published: Option<Cell>) -> [String; 3] {
+fn compared(found: Cell, published: published::Cell) -> [String; 3] {
     [0, 1, 2].map(|index| {
         let found = format!("{:.2}", found[index]);
-        match published {
-            Some(published) => format!("{found} ({})", significant(published[index])),
+        match published[index] {
+            Some(published) => format!("{found} ({})", significant(published)),
             None => found,
         }
     })

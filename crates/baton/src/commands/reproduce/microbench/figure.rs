@@ -10,6 +10,7 @@ pub(super) fn groups(study: &Study) -> Groups {
         title: "Microbenchmarks of six NICs, simulated (after Figures 5 to 11)".to_owned(),
         names: super::names(&study.laboratory.nics),
         panels: (5..=11).map(|figure| panel(study, figure)).collect(),
+        ..Groups::default()
     }
 }
 
@@ -28,5 +29,6 @@ fn bars(study: &Study, series: Series) -> GroupSeries {
     GroupSeries {
         name: series.name().to_owned(),
         values: study.bars.iter().filter(of_series).map(value).collect(),
+        ..GroupSeries::default()
     }
 }

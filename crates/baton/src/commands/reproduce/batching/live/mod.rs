@@ -8,11 +8,10 @@ use super::bench::{Bench, Closely, Grid, Measured, Trial};
 use super::settings::{FILES, half};
 use crate::commands::reproduce::Context;
 use crate::failure::Failure;
-use crate::runner::{Interrupt, for_all};
+use crate::runner::{Interrupt, Progress};
 use baton_live::BusRow;
 use baton_stats::Estimate;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -118,22 +117,20 @@ impl<'a> LiveBench<'a> {
 
 impl Bench for LiveBench<'_> {
     fn measure_all(&self, trials: &[Trial]) -> Result<Vec<Measured>, Failure> {
-        let gave_up = AtomicBool::new(false);
-        let measure = |trial: &Trial| {
-            if gave_up.load(Ordering::Relaxed) {
-                return Err(Failure::Interrupted);
-            }
-            self.measure(trial).map_err(|failure| {
-                gave_up.store(true, Ordering::Relaxed);
-                match failure {
-                    Failure::Failed(why) => Failure::Failed(format!("{}: {why}", trial.name)),
-                    other => other,
-                }
-            })
-        };
         // One trial at a time, because they would disturb each other.
-        let all = for_all(trials, "settings", 1, self.interrupt, measure)?;
-        all.into_iter().collect()
+        let progress = Progress::new("settings", trials.len(), 1);
+        let measure = |(number, trial): (usize, &Trial)| {
+            progress.begin(number);
+            let measured = self.measure(trial).map_err(|failure| match failure {
+                Failure::Failed(why) => Failure::Failed(format!("{}: {why}", trial.name)),
+                other => other,
+            });
+            progress.end(number);
+            measured
+        };
+        let all = trials.iter().enumerate().map(measure).collect();
+        progress.finish();
+        all
     }
 
     fn grid(&self, baseline: &Measured) -> Grid {
