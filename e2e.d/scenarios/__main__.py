@@ -9,7 +9,7 @@ in its own process, after some bytes were sent back and forth, so that a policy 
 """
 import json, os, signal, socket, sys, time, traceback
 
-import descriptors, ending, information, readiness, reading
+import descriptors, ending, files, information, readiness, reading
 from calls import REPORT, SCENARIOS, family_of
 from peer import Peer, be_peer
 

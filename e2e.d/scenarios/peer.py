@@ -1,5 +1,5 @@
 """The other end of the tested connection, in a process of its own that takes commands from a Unix socket."""
-import errno, json, socket, struct, threading, time
+import errno, hashlib, json, socket, struct, threading, time
 
 from calls import family_of
 
@@ -39,6 +39,31 @@ class Connection:
             return [count, "end"]
         except OSError as error:
             return [count, errno.errorcode.get(error.errno, str(error))]
+
+    def collect(self):
+        """Begins to read to the end."""
+        self.count, self.digest, self.how = 0, hashlib.sha256(), "end"
+
+        def read():
+            try:
+                while more := self.end.recv(1 << 16):
+                    self.digest.update(more)
+                    self.count += len(more)
+            except OSError as error:
+                self.how = errno.errorcode.get(error.errno, str(error))
+
+        self.threads.append(threading.Thread(target=read, daemon=True))
+        self.threads[-1].start()
+
+    def arrived(self, count):
+        """Waits until this many bytes have been read."""
+        while self.count < count:
+            time.sleep(0.005)
+
+    def collected(self):
+        """Returns the number of bytes up to the end, their digest, and how the stream ended."""
+        self.threads[-1].join()
+        return [self.count, self.digest.hexdigest(), self.how]
 
     def shutdown(self):
         self.end.shutdown(socket.SHUT_WR)

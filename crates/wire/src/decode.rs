@@ -17,9 +17,28 @@ const TCP_FLAGS_AT: usize = 13;
 /// # Errors
 /// The frame does not contain a complete and valid TCP segment.
 pub fn decode_frame(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
+    frame(bytes, Sum::Verified)
+}
+
+/// Works like [`decode_frame`], for frames whose TCP checksum may have been left to hardware.
+///
+/// # Errors
+/// The frame does not contain a complete TCP segment.
+pub fn decode_frame_unverified(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
+    frame(bytes, Sum::Unverified)
+}
+
+/// What happens to the checksum of TCP.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sum {
+    Verified,
+    Unverified,
+}
+
+fn frame(bytes: &[u8], sum: Sum) -> Result<(Packet, &[u8]), DecodeError> {
     let ethernet = Ethernet2HeaderSlice::from_slice(bytes).map_err(|_| DecodeError::Malformed)?;
     match ethernet.ether_type() {
-        EtherType::IPV4 | EtherType::IPV6 => decode_packet(&bytes[ethernet.slice().len()..]),
+        EtherType::IPV4 | EtherType::IPV6 => packet(&bytes[ethernet.slice().len()..], sum),
         _ => Err(DecodeError::NotTcp),
     }
 }
@@ -29,14 +48,18 @@ pub fn decode_frame(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
 /// # Errors
 /// The packet is not a complete and valid TCP segment.
 pub fn decode_packet(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
+    packet(bytes, Sum::Verified)
+}
+
+fn packet(bytes: &[u8], sum: Sum) -> Result<(Packet, &[u8]), DecodeError> {
     match bytes.first().map(|first| first >> 4) {
-        Some(4) => decode_v4(bytes),
-        Some(6) => decode_v6(bytes),
+        Some(4) => decode_v4(bytes, sum),
+        Some(6) => decode_v6(bytes, sum),
         _ => Err(DecodeError::Malformed),
     }
 }
 
-fn decode_v4(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
+fn decode_v4(bytes: &[u8], sum: Sum) -> Result<(Packet, &[u8]), DecodeError> {
     let ip = Ipv4HeaderSlice::from_slice(bytes).map_err(|_| DecodeError::Malformed)?;
     let carried = bytes
         .get(ip.slice().len()..usize::from(ip.total_len()))
@@ -51,10 +74,11 @@ fn decode_v4(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
         return Err(DecodeError::IpChecksum);
     }
     let (src, dst) = (ip.source_addr().into(), ip.destination_addr().into());
-    decode_carried(src, dst, Ecn::of_traffic_class(ip.ecn().value()), carried)
+    let ecn = Ecn::of_traffic_class(ip.ecn().value());
+    decode_carried((src, dst), ecn, carried, sum)
 }
 
-fn decode_v6(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
+fn decode_v6(bytes: &[u8], sum: Sum) -> Result<(Packet, &[u8]), DecodeError> {
     let ip = Ipv6HeaderSlice::from_slice(bytes).map_err(|_| DecodeError::Malformed)?;
     let header_len = ip.slice().len();
     let mut carried = bytes
@@ -73,18 +97,19 @@ fn decode_v6(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
         return Err(DecodeError::NotTcp);
     }
     let (src, dst) = (ip.source_addr().into(), ip.destination_addr().into());
-    decode_carried(src, dst, Ecn::of_traffic_class(ip.traffic_class()), carried)
+    let ecn = Ecn::of_traffic_class(ip.traffic_class());
+    decode_carried((src, dst), ecn, carried, sum)
 }
 
 fn decode_carried(
-    src: IpAddr,
-    dst: IpAddr,
+    (src, dst): (IpAddr, IpAddr),
     ecn: Ecn,
     carried: &[u8],
+    sum: Sum,
 ) -> Result<(Packet, &[u8]), DecodeError> {
     let mut header = Header::default();
-    let sum = pseudo_header(src, dst, IpNumber::TCP.0, 0);
-    let tcp = decode_tcp(Some(sum), carried, &mut header)?;
+    let sum = (sum == Sum::Verified).then(|| pseudo_header(src, dst, IpNumber::TCP.0, 0));
+    let tcp = decode_tcp(sum, carried, &mut header)?;
     let packet = Packet {
         src: Endpoint::new(src, tcp.src_port),
         dst: Endpoint::new(dst, tcp.dst_port),

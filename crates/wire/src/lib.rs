@@ -38,7 +38,7 @@ pub use buffer::Buffer;
 #[cfg(feature = "capture")]
 pub use capture::{CaptureWriter, FrameNotes};
 pub use checksum::Checksum;
-pub use decode::{TcpPart, decode_frame, decode_packet, decode_tcp};
+pub use decode::{TcpPart, decode_frame, decode_frame_unverified, decode_packet, decode_tcp};
 pub use encode::{Cut, encode_frame, encode_link, encode_packet, encode_pieces, encode_run};
 pub use fast_open::{FastOpenCookie, FastOpenOption, NoCookie};
 pub use flow::{Endpoint, Flow};

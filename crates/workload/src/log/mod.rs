@@ -46,7 +46,7 @@ pub use fields::Field;
 pub use format::Format;
 pub use kept::Logs;
 pub use names::Names;
-pub use open::{give_standard_input, standard_input};
+pub use open::{content, give_standard_input, standard_input};
 pub use read::ReadOptions;
 pub use skipped::{SkipReason, Skipped, SkippedFor};
 pub use spec::{FormatSpec, SpecError};

@@ -43,6 +43,17 @@ pub fn standard_input() -> io::Result<&'static [u8]> {
     }
 }
 
+/// Returns the decompressed content of a file, or `None` if it has more than `most` bytes.
+///
+/// # Errors
+/// The file cannot be read or decompressed.
+pub fn content(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut all = Vec::new();
+    let (_, content) = decompress(open(path)?)?;
+    content.take(most + 1).read_to_end(&mut all)?;
+    Ok((all.len() as u64 <= most).then_some(all))
+}
+
 /// Returns the start of the decompressed content of `source`, and a reader of all of it.
 pub(crate) fn decompress<'a>(
     source: impl Read + 'a,
