@@ -55,7 +55,7 @@ pub struct KernelStats {
     pub ended_abnormally: u64,
     /// Connections that the broker did not take out of the kernel.
     pub not_taken: u64,
-    /// Connections that were lost because the broker did not put them back.
+    /// Connections that were lost because the broker did not put them back, other than those that their peers reset meanwhile.
     pub not_given_back: u64,
     /// Options set by programs that the new sockets of returned connections rejected.
     pub options_not_kept: u64,
@@ -508,13 +508,14 @@ impl KernelStack {
         let why = std::mem::take(&mut self.why).name();
         let fd = match put_back(broker) {
             Ok(fd) => fd,
+            Err(error @ BrokerError::Reset(_)) => {
+                told(Level::Info, flow, "was reset on its way back", &error);
+                return Err(CloseReason::Reset);
+            }
             Err(error) => {
                 self.stats.not_given_back += 1;
                 told(Level::Warn, flow, "was lost on its way back", &error);
-                return Err(match error {
-                    BrokerError::Reset(_) => CloseReason::Reset,
-                    _ => lost,
-                });
+                return Err(lost);
             }
         };
         told(Level::Info, flow, "is back in the kernel", &why);
