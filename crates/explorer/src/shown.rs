@@ -10,24 +10,13 @@ pub const IDLE: &str = "idle";
 /// Maximum number of samples of one run.
 pub const MOST_SAMPLES: usize = 400;
 
-/// Columns that the table shows by default.
-const SHOWN: [&str; 7] = [
-    "request_rate_per_s",
-    "content_mbps",
-    "response_mean_ms",
-    "response_p99_ms",
-    "host_idle_percent",
-    "nic_idle_percent",
-    "nic_connections",
-];
-
 /// Returns a metric in the form that pages need.
 pub fn measure(metric: &metrics::Metric) -> Measure {
     Measure {
         name: metric.name.to_owned(),
         label: metric.label(),
         meaning: metric.meaning.to_owned(),
-        shown: SHOWN.contains(&metric.name),
+        shown: metrics::MAIN.contains(&metric.name),
     }
 }
 

@@ -173,14 +173,6 @@ impl Result {
 
     /// Shows the main numbers in notebooks.
     fn _repr_html_(&self) -> String {
-        const SHOWN: [&str; 6] = [
-            "request_rate_per_s",
-            "content_mbps",
-            "response_mean_ms",
-            "response_p99_ms",
-            "host_idle_percent",
-            "nic_idle_percent",
-        ];
         let values = metrics::of(&self.results);
         let number = |name: &str| values.get(name).and_then(Cell::as_number);
         let row = |name: &str| {
@@ -197,7 +189,7 @@ impl Result {
         };
         html(
             vec![title, String::new()],
-            SHOWN.into_iter().filter_map(row).collect(),
+            metrics::MAIN.into_iter().filter_map(row).collect(),
             &note,
         )
     }

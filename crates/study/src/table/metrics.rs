@@ -110,6 +110,17 @@ pub fn of(results: &Results) -> BTreeMap<String, Cell> {
 /// Name of the column that explains why a run was not steady.
 pub const NOT_STEADY: &str = "not_steady";
 
+/// The metrics that pages and notebooks show first.
+pub const MAIN: [&str; 7] = [
+    "request_rate_per_s",
+    "content_mbps",
+    "response_mean_ms",
+    "response_p99_ms",
+    "host_idle_percent",
+    "nic_idle_percent",
+    "nic_connections",
+];
+
 /// Finds the metric with this name.
 pub fn find(name: &str) -> Option<&'static Metric> {
     ALL.iter().find(|metric| metric.name == name)
