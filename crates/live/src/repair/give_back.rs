@@ -102,7 +102,7 @@ fn bring_into(
     set_integer(fd, "TCP_REPAIR", libc::TCP_REPAIR, 0)?;
     write(fd, "send", &rest)?;
     if half_closed {
-        shutdown(fd, Shutdown::Write).map_err(|error| failed("shutdown", error))?;
+        shutdown(fd, Shutdown::Write).map_err(|error| failed("shutdown", as_reset(error)))?;
     }
     // Repair mode clears the option, and a restarted listener could not bind its port.
     sockopt::set_socket_reuseaddr(fd, true).map_err(|error| failed("SO_REUSEADDR", error))
@@ -112,6 +112,15 @@ fn failed(step: &'static str, error: Errno) -> RepairError {
     RepairError::Step {
         step,
         source: error.into(),
+    }
+}
+
+/// Returns the error of a call on a connection whose peer may have reset it meanwhile: the kernel reports a reset that follows a FIN as
+/// EPIPE, and does not shut down a connection that is over.
+fn as_reset(error: Errno) -> Errno {
+    match error {
+        Errno::PIPE | Errno::NOTCONN => Errno::CONNRESET,
+        _ => error,
     }
 }
 
@@ -263,7 +272,7 @@ fn write(fd: BorrowedFd<'_>, queue: &'static str, data: &[Bytes]) -> Result<(), 
                         offered: len(data),
                     });
                 }
-                Err(error) => return Err(failed("send into a queue", error)),
+                Err(error) => return Err(failed("send into a queue", as_reset(error))),
             }
         }
     }

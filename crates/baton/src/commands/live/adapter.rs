@@ -171,7 +171,7 @@ fn run(
     mut config: AdapterServiceConfig,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let log = daemon_log("adapter", arguments.log_level)?;
+    let log = daemon_log("adapter", arguments.log_level, Level::default())?;
     let core = pin_to_core(arguments.core)?;
     if arguments.replace {
         let text = "--replace: expected --handoff or --broker, because only an adapter beside the kernel can give its connections back";
@@ -212,7 +212,7 @@ fn run_beside_kernel(
         let text = "--broker, --handoff: an adapter beside the kernel needs an interface; expected --iface";
         return Err(Failure::BadInput(text.to_owned()));
     };
-    let log = daemon_log("adapter", arguments.log_level)?;
+    let log = daemon_log("adapter", arguments.log_level, Level::default())?;
     let user = service_user(&arguments.confinement)?;
     let places = Places::of(arguments.link.netns.as_deref())?;
     let given = arguments.broker.clone().flatten();

@@ -36,7 +36,7 @@ pub fn execute(arguments: &BrokerArgs, interrupt: &Interrupt) -> Result<(), Fail
     let (places, starter) = (Places::here(), rustix::process::getuid().as_raw());
     let path = arguments.broker.clone();
     let path = path.unwrap_or_else(|| places.broker());
-    let log = daemon_log("broker", arguments.log_level)?;
+    let log = daemon_log("broker", arguments.log_level, Level::default())?;
     let user = service_user(&arguments.confinement)?;
     places.make_for(&path, user.as_ref())?;
     let socket = Broker::bind(&path)?;

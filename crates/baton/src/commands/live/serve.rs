@@ -1,6 +1,7 @@
 //! `baton live serve`: runs a web server on the engine, on an adapter or on the kernel's TCP.
 
 use super::descriptors::batching;
+use super::log::daemon_log;
 use super::{await_socket, bad_broker, control_at, engine, stop};
 use crate::cli::{DescriptorArgs, ServeArgs};
 use crate::failure::Failure;
@@ -9,6 +10,7 @@ use crate::runner::Interrupt;
 use baton_bus::descriptor::Status;
 use baton_host::adapter::OsLayerConfig;
 use baton_host::{NicCacheConfig, SelectionConfig};
+use baton_live::bus::log::{self, Level};
 use baton_live::http::HttpConfig;
 use baton_live::{
     AdapterSockets, CannotListen, Clock, ControlSocket, HandoffConfig, HandoffSockets,
@@ -44,6 +46,7 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
         // If the adapter is not ready, the attempt to attach reports that.
         await_socket(path);
     }
+    log::set_global(daemon_log("serve", None, Level::Warn)?);
     let places = Places::here();
     let control = arguments.control.clone();
     let mut control = control_at(&places, &control.unwrap_or_else(|| places.serve()), None)?;
