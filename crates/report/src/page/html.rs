@@ -164,7 +164,7 @@ pub(super) fn provenance(lines: &[(String, String)]) -> Markup {
                 caption.unseen { "Program, files and dates" }
                 tbody {
                     @for (what, says) in lines {
-                        tr { th scope="row" { (what) } td.wide { (says) } }
+                        tr { th.name scope="row" { (what) } td.wide { (says) } }
                     }
                 }
             }

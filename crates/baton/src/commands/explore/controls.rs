@@ -1,6 +1,7 @@
 //! Controls of the page. The definitions of the keys provide their meanings and minimums.
 
 use crate::config::keys::{self, Allowed, Key};
+use crate::config::shipped::first_sentence;
 use crate::failure::Failure;
 use baton_report::page::explorer::{Control, Group, Kind};
 use baton_sim::config::Experiment;
@@ -241,7 +242,9 @@ impl Wanted {
         Control {
             key: self.key.to_owned(),
             label: self.label.to_owned(),
-            meaning: known.map_or(String::new(), |key| key.meaning.clone()),
+            meaning: known.map_or(String::new(), |key| {
+                first_sentence(&key.meaning).to_owned() + "."
+            }),
             value,
             kind,
             only_where,

@@ -196,6 +196,14 @@ pub fn of(all: &[Configuration]) -> Verdict {
         false => serving_most(all),
     };
     let mut findings: Vec<String> = more.into_iter().collect();
+    let doubtful = all.iter().filter(|one| !one.doubt().is_empty()).count();
+    if doubtful > 0 {
+        let of = match doubtful == all.len() {
+            true => "all configurations".to_owned(),
+            false => counted(doubtful as u64, "configuration"),
+        };
+        findings.push(format!("The numbers of {of} may not hold: see * below."));
+    }
     let failed: usize = all.iter().map(|one| one.failed).sum();
     if failed > 0 {
         let failed = counted(failed as u64, "run");
