@@ -1,165 +1,130 @@
-//! Files as bytes, with all their revisions.
+//! Files with all their revisions. The source of a page is its file and the revision in which the page last changed.
 
-use super::Random;
-use baton_host::FileId;
+use baton_host::{FileContent, FileId};
 use baton_kernel::FileStore;
-use bytes::Bytes;
+use baton_testkit::symbolic;
+use baton_wire::Symbolic;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Unit within which content must be from one revision.
-pub const BLOCK: u64 = 4096;
+pub const PAGE_BYTES: u64 = 4096;
 
 /// One revision of a file.
 #[derive(Debug)]
-struct Version {
+struct Revision {
     /// The moment at which the revision became current.
     since: u64,
-    content: Bytes,
+    len: u64,
+    /// The pages that it changed.
+    changed: Range<u64>,
 }
 
 /// All revisions of all files, and the moments (event numbers) at which they were current.
 #[derive(Debug, Default)]
 pub struct History {
-    files: Vec<Vec<Version>>,
+    files: Vec<Vec<Revision>>,
     pub moment: u64,
 }
 
+/// Returns the pages of `len` bytes from `offset` on.
+pub fn pages(offset: u64, len: u64) -> Range<u64> {
+    offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES)
+}
+
 impl History {
-    pub fn new(lengths: &[u64]) -> Self {
-        let mut history = Self::default();
-        for (file, &len) in lengths.iter().enumerate() {
-            let content = (0..len).map(|at| byte(file, 0, at)).collect();
-            history.files.push(vec![Version { since: 0, content }]);
-        }
-        history
-    }
-
+    /// Returns the current length of a file.
     pub fn len(&self, file: FileId) -> u64 {
-        self.current(file).content.len() as u64
+        let last = self.files[file.0 as usize].last();
+        last.expect("a file has a revision").len
     }
 
-    fn current(&self, file: FileId) -> &Version {
-        self.files[file.0 as usize]
-            .last()
-            .expect("a file has a revision")
-    }
-
-    fn push(&mut self, file: FileId, revision: u32, content: Bytes) {
+    fn push(&mut self, file: FileId, revision: u32, len: u64, changed: Range<u64>) {
         let since = self.moment;
-        let versions = &mut self.files[file.0 as usize];
-        assert_eq!(
-            versions.len(),
-            revision as usize,
-            "revisions are numbered consecutively"
-        );
-        versions.push(Version { since, content });
+        let revisions = &mut self.files[file.0 as usize];
+        let (number, next) = (revision as usize, revisions.len());
+        assert_eq!(next, number, "revisions are numbered consecutively");
+        revisions.push(Revision {
+            since,
+            len,
+            changed,
+        });
     }
 
     /// Returns whether a file has become shorter at some moment since `from`.
     pub fn was_truncated(&self, file: FileId, from: u64) -> bool {
-        let lengths = self.current_since(file, from).map(Bytes::len);
-        let lengths: Vec<_> = lengths.collect();
-        lengths.windows(2).any(|pair| pair[1] < pair[0])
+        let pairs = self.files[file.0 as usize].windows(2);
+        let mut later = pairs.filter(|pair| pair[1].since > from);
+        later.any(|pair| pair[1].len < pair[0].len)
     }
 
-    /// Returns the revisions that were current at some moment since `from`.
-    fn current_since(&self, file: FileId, from: u64) -> impl Iterator<Item = &Bytes> {
-        let versions = &self.files[file.0 as usize];
-        let first = versions
-            .partition_point(|version| version.since <= from)
-            .saturating_sub(1);
-        versions[first..].iter().map(|version| &version.content)
+    /// Returns the source of a page in a revision of its file.
+    fn source(&self, file: FileId, revision: usize, page: u64) -> u64 {
+        let mut revisions = self.files[file.0 as usize][..=revision].iter();
+        let changed = revisions.rposition(|revision| revision.changed.contains(&page));
+        u64::from(file.0) << 32 | changed.expect("the page exists") as u64
     }
 
-    /// Asserts that each block of `received`, which begins at `offset` of a file, is from a revision that was current at some moment since
-    /// `from`.
-    pub fn verify(&self, file: FileId, offset: u64, received: &[u8], from: u64) {
-        let mut done = 0;
-        while done < received.len() {
-            let at = offset + done as u64;
-            let run = (BLOCK - at % BLOCK).min((received.len() - done) as u64) as usize;
-            let block = &received[done..done + run];
-            let known = self
-                .current_since(file, from)
-                .any(|content| content.get(at as usize..at as usize + run) == Some(block));
-            assert!(
-                known,
-                "{file:?}: {run} bytes at {at} are of no revision that was current since {from}: {}",
-                self.explain(file, at as usize, block)
-            );
-            done += run;
+    /// Asserts that `data` is the beginning of `content`, whose revision was current at some moment since `from`.
+    pub fn verify(&self, content: &FileContent, data: Symbolic, from: u64) {
+        let (file, number) = (content.file, content.revision as usize);
+        let revisions = &self.files[file.0 as usize];
+        let later = revisions.get(number + 1);
+        assert!(
+            later.is_none_or(|later| later.since > from),
+            "{content:?} is of no revision that was current since {from}"
+        );
+        let end = content.offset + u64::from(data.len);
+        assert!(end <= revisions[number].len && end <= content.file_len);
+        assert_eq!(data.offset, content.offset);
+        for page in pages(data.offset, data.len.into()) {
+            let source = self.source(file, number, page);
+            assert_eq!(data.source, source, "{content:?}, page {page}");
         }
     }
-
-    /// Describes which revision each run of bytes comes from, with runs as long as possible.
-    fn explain(&self, file: FileId, at: usize, block: &[u8]) -> String {
-        let versions = &self.files[file.0 as usize];
-        let (mut text, mut done) = (String::new(), 0);
-        while done < block.len() {
-            let same = |revision: usize| {
-                let content = versions[revision].content.get(at + done..).unwrap_or(&[]);
-                let pairs = content.iter().zip(&block[done..]);
-                pairs.take_while(|(a, b)| a == b).count()
-            };
-            let best = (0..versions.len())
-                .max_by_key(|&revision| same(revision))
-                .expect("a file has a revision");
-            let (run, since) = (same(best).max(1), versions[best].since);
-            text += &format!("{run} bytes of revision {best} (since {since}), ");
-            done += run;
-        }
-        text
-    }
-}
-
-/// Returns a byte of content, which depends on file, revision and position.
-fn byte(file: usize, revision: u32, at: u64) -> u8 {
-    let seed = (file as u64) << 48 ^ u64::from(revision) << 32 ^ at;
-    (Random::new(seed).draw() >> 24) as u8
 }
 
 /// The files as the kernel sees them: their current revisions.
 #[derive(Clone, Debug)]
-pub struct ByteFiles(pub Arc<Mutex<History>>);
+pub struct Files(Arc<Mutex<History>>);
 
-impl ByteFiles {
+impl Files {
+    pub fn new(lengths: &[u64]) -> Self {
+        let mut history = History::default();
+        for (file, &len) in (0..).map(FileId).zip(lengths) {
+            history.files.push(Vec::new());
+            history.push(file, 0, len, 0..u64::MAX);
+        }
+        Self(Arc::new(Mutex::new(history)))
+    }
+
     pub fn history(&self) -> MutexGuard<'_, History> {
-        self.0
-            .lock()
-            .expect("no thread panicked while it held the lock")
+        let history = self.0.lock();
+        history.expect("no thread panicked while it held the lock")
     }
 }
 
-impl FileStore<Bytes> for ByteFiles {
+impl FileStore<Symbolic> for Files {
     fn len(&mut self, file: FileId, _asked: u64) -> u64 {
         self.history().len(file)
     }
 
-    fn read(&self, file: FileId, offset: u64, len: u32) -> Bytes {
-        let content = self.history().current(file).content.clone();
-        assert_eq!(
-            offset / BLOCK,
-            (offset + u64::from(len) - 1) / BLOCK,
-            "reads lie within a page"
-        );
-        content.slice(offset as usize..offset as usize + len as usize)
+    fn read(&self, file: FileId, offset: u64, len: u32) -> Symbolic {
+        let (history, pages) = (self.history(), pages(offset, len.into()));
+        assert_eq!(pages.end, pages.start + 1, "reads lie within a page");
+        assert!(offset + u64::from(len) <= history.len(file));
+        let current = history.files[file.0 as usize].len() - 1;
+        symbolic(history.source(file, current, pages.start), offset, len)
     }
 
     fn edit(&mut self, file: FileId, revision: u32, offset: u64, len: u64) {
         let mut history = self.history();
-        let mut content = history.current(file).content.to_vec();
-        let end = (offset + len) as usize;
-        content.resize(content.len().max(end), 0);
-        for at in offset..offset + len {
-            content[at as usize] = byte(file.0 as usize, revision, at);
-        }
-        history.push(file, revision, content.into());
+        let whole = history.len(file).max(offset + len);
+        history.push(file, revision, whole, pages(offset, len));
     }
 
     fn truncate(&mut self, file: FileId, revision: u32, len: u64) {
-        let mut history = self.history();
-        let mut content = history.current(file).content.to_vec();
-        content.resize(len as usize, 0);
-        history.push(file, revision, content.into());
+        // No byte that is left changes.
+        self.history().push(file, revision, len, 0..0);
     }
 }

@@ -6,15 +6,16 @@ mod adapter;
 mod files;
 mod world;
 
+use adapter::Seen;
 use baton_testkit::{Random, for_each_seed};
 use world::World;
 
 #[test]
 fn changing_files_arrive_whole_with_little_memory() {
     let runs = for_each_seed(200, |seed| {
-        let mut world = World::new(seed);
-        world.run();
-        world.stats()
+        let mut random = Random::new(seed);
+        let on_stack = 2 + random.below(6) as u32;
+        World::new(random, on_stack).run().0
     });
     if runs.len() > 100 {
         let evictions: u64 = runs.iter().map(|stats| stats.evictions).sum();
@@ -28,13 +29,9 @@ fn changing_files_arrive_whole_with_little_memory() {
 
 #[test]
 fn pages_stay_while_an_adapter_may_fetch_them() {
-    let runs = for_each_seed(200, |seed| {
-        let mut world = adapter::World::new(seed);
-        world.run();
-        world.seen
-    });
+    let runs = for_each_seed(200, |seed| World::new(Random::new(seed), 0).run().1);
     if runs.len() > 100 {
-        let sum = |of: fn(&adapter::Seen) -> u32| runs.iter().map(of).sum::<u32>();
+        let sum = |of: fn(&Seen) -> u32| runs.iter().map(of).sum::<u32>();
         let seen = [
             sum(|seen| seen.refused),
             sum(|seen| seen.out_of_order),

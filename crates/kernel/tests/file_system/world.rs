@@ -1,34 +1,46 @@
 //! Sockets with little buffer space, slow disks, and writers that change files.
 
 use super::Random;
-use super::files::{ByteFiles, History};
+use super::adapter::{Adapter, Seen};
+use super::files::Files;
+use baton_cluster::script::{CLIENT, Script};
 use baton_host::layer::AdapterId;
-use baton_host::{Borrower, Borrowers, FileContent, FileId, Gone, SocketId};
+use baton_host::{Borrower, Borrowers, FileContent, FileId, Gone, Ready, SocketId};
 use baton_kernel::{
     Buffers, Destination, DiskRead, FileCacheConfig, FileCacheStats, FileSystem, NoMeter,
 };
 use baton_tcp::ConnId;
-use baton_wire::SeqNr;
-use bytes::Bytes;
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex};
+use baton_wire::{SeqNr, Symbolic};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Maximum number of unacknowledged bytes of a socket.
+/// Maximum number of unacknowledged bytes of a connection of the stack.
 const ROOM: usize = 20_000;
 /// Number of mbufs: 16 that are reserved for other uses, and 12, fewer than all sockets could use.
 const MBUFS: u32 = 16 + 12;
+const ADAPTER: AdapterId = AdapterId(0);
+/// Number of the stack's first socket. Those of the adapter have smaller numbers.
+const ON_STACK: u32 = 100;
+/// Maximum number of sockets on the adapter.
+const ON_ADAPTER: usize = 4;
 
 /// A socket and its current download.
 #[derive(Default)]
 struct Socket {
-    /// Whether the socket's stack refers to file pages instead of copying them.
+    /// Its connection in the stack; `None` if it is on the adapter.
+    connection: Option<Connection>,
+    download: Option<Download>,
+}
+
+/// A connection of the stack.
+#[derive(Clone, Copy, Default)]
+struct Connection {
+    /// Whether the stack refers to file pages instead of copying them.
     refers: bool,
     /// Sequence number of the first unacknowledged byte.
     first: SeqNr,
     /// Number of unacknowledged bytes.
     unacknowledged: usize,
     wants_room: bool,
-    download: Option<Download>,
 }
 
 #[derive(Clone, Copy)]
@@ -42,37 +54,48 @@ struct Download {
 
 /// One socket, as the file system sees it.
 struct Sink<'a> {
-    number: u32,
-    socket: &'a mut Socket,
-    history: &'a ByteFiles,
+    id: SocketId,
+    connection: Option<&'a mut Connection>,
+    script: &'a mut Script<Symbolic>,
+    files: &'a Files,
+    /// The moment at which the download began.
+    since: u64,
     /// Maximum number of bytes accepted, which may be less than announced.
     most: usize,
 }
 
-impl Destination<Bytes> for Sink<'_> {
+impl Destination<Symbolic> for Sink<'_> {
     fn room(&mut self) -> Result<usize, Gone> {
-        Ok(ROOM - self.socket.unacknowledged)
+        match &self.connection {
+            Some(connection) => Ok(ROOM - connection.unacknowledged),
+            None => self.script.calls().send_room(self.id),
+        }
     }
 
     fn want_room(&mut self) {
-        self.socket.wants_room = true;
+        match &mut self.connection {
+            Some(connection) => connection.wants_room = true,
+            None => self.script.calls().want_room(self.id),
+        }
     }
 
-    fn send(&mut self, content: FileContent, data: Bytes) -> Result<usize, Gone> {
-        let taken = data.len().min(self.most);
-        self.socket.wants_room = taken < data.len();
-        self.socket.unacknowledged += taken;
-        let since = self.socket.download.map_or(0, |download| download.since);
-        let history = self.history.history();
-        assert!(content.offset + data.len() as u64 <= content.file_len);
-        history.verify(content.file, content.offset, &data[..taken], since);
+    fn send(&mut self, content: FileContent, data: Symbolic) -> Result<usize, Gone> {
+        self.files.history().verify(&content, data, self.since);
+        let Some(connection) = &mut self.connection else {
+            return self.script.calls().send_content(self.id, &content, &data);
+        };
+        let taken = self.most.min(data.len as usize);
+        connection.wants_room = taken < data.len as usize;
+        connection.unacknowledged += taken;
         Ok(taken)
     }
 
     fn borrowers(&mut self) -> Borrowers {
-        let end = self.socket.first + self.socket.unacknowledged as u32;
-        let borrower = Borrower::Connection(ConnId(self.number));
-        let refers = self.socket.refers.then_some((borrower, end));
+        let Some(connection) = &self.connection else {
+            return self.script.os.borrowers(ADAPTER, self.id);
+        };
+        let end = connection.first + connection.unacknowledged as u32;
+        let refers = connection.refers.then_some((borrower(self.id), end));
         refers.into_iter().collect()
     }
 
@@ -81,24 +104,30 @@ impl Destination<Bytes> for Sink<'_> {
     }
 }
 
+fn borrower(socket: SocketId) -> Borrower {
+    Borrower::Connection(ConnId(socket.0))
+}
+
 pub struct World {
     random: Random,
-    files: FileSystem<Bytes>,
+    files: FileSystem<Symbolic>,
     buffers: Buffers,
-    history: ByteFiles,
-    lengths: Vec<u64>,
-    sockets: Vec<Socket>,
+    store: Files,
+    count: u64,
+    sockets: BTreeMap<SocketId, Socket>,
+    adapter: Adapter,
     /// Sockets that can continue a download or begin one.
-    runnable: BTreeSet<u32>,
+    runnable: BTreeSet<SocketId>,
     disk: VecDeque<DiskRead>,
+    /// Number of downloads that are still to begin.
     left: u32,
 }
 
 impl World {
-    pub fn new(seed: u64) -> Self {
-        let mut random = Random::new(seed);
+    /// Creates a world with this many connections of a stack.
+    pub fn new(mut random: Random, on_stack: u32) -> Self {
         let lengths: Vec<u64> = (0..6).map(|_| 1 + random.below(40_000)).collect();
-        let history = ByteFiles(Arc::new(Mutex::new(History::new(&lengths))));
+        let store = Files::new(&lengths);
         let config = FileCacheConfig {
             kib: 64 + 4 * random.below(20) as u32,
             blocking: false,
@@ -106,50 +135,65 @@ impl World {
             reads: 1 + random.below(4) as u32,
             ..FileCacheConfig::default()
         };
-        let count = 2 + random.below(6);
-        let sockets = (0..count).map(|_| Socket {
+        let mut connection = || Connection {
             refers: random.percent(50),
             first: SeqNr(random.draw() as u32),
-            ..Socket::default()
+            ..Connection::default()
+        };
+        let connections = (0..on_stack).map(|number| {
+            let socket = Socket {
+                connection: Some(connection()),
+                download: None,
+            };
+            (SocketId(ON_STACK + number), socket)
         });
+        let sockets: BTreeMap<SocketId, Socket> = connections.collect();
         Self {
-            sockets: sockets.collect(),
-            files: FileSystem::new(&config, Box::new(history.clone())),
+            runnable: sockets.keys().copied().collect(),
+            sockets,
+            files: FileSystem::new(&config, Box::new(store.clone())),
             buffers: Buffers::new(MBUFS, 1000),
-            history,
-            lengths,
-            runnable: (0..count as u32).collect(),
+            store,
+            count: lengths.len() as u64,
+            adapter: Adapter::new(&mut random),
             disk: VecDeque::new(),
             left: 150,
             random,
         }
     }
 
-    pub fn stats(&self) -> FileCacheStats {
-        *self.files.cache_stats().expect("the cache is limited")
-    }
-
-    /// Runs until all downloads are complete.
-    pub fn run(&mut self) {
+    /// Runs until all downloads are complete; returns what the file cache did, and the adapter.
+    pub fn run(mut self) -> (FileCacheStats, Seen) {
         for _ in 0..200_000 {
             self.step();
-            self.files.check();
-            let is_idle = |socket: &Socket| socket.download.is_none() && socket.unacknowledged == 0;
-            if self.left == 0 && self.sockets.iter().all(is_idle) {
+            self.settle();
+            if self.left == 0 && self.is_idle() {
                 assert_eq!(
                     self.files.wired(),
                     0,
                     "no page is in use once all downloads are complete"
                 );
                 assert_eq!(self.files.mbufs_lent(), 0);
-                return;
+                let stats = self.files.cache_stats();
+                return (*stats.expect("the cache is limited"), self.adapter.seen);
             }
         }
         panic!("a download is stuck");
     }
 
+    fn is_idle(&self) -> bool {
+        let is_idle = |socket: &Socket| {
+            let connection = socket.connection;
+            socket.download.is_none() && connection.is_some_and(|it| it.unacknowledged == 0)
+        };
+        // An INSERT may outlast the socket that caused it.
+        let adapter_is_idle =
+            self.adapter.script.os.sockets() == 0 && self.adapter.pages().is_empty();
+        self.sockets.values().all(is_idle) && adapter_is_idle
+    }
+
     fn step(&mut self) {
-        self.history.history().moment += 1;
+        self.store.history().moment += 1;
         match self.random.below(100) {
             0..10 => self.acknowledge(),
             10..20 => {
@@ -158,118 +202,193 @@ impl World {
                 }
             }
             20 => {
-                let file = self.random.below(self.lengths.len() as u64) as usize;
-                let offset = self.random.below(self.lengths[file]);
+                let (file, len) = self.any_file();
+                let offset = self.random.below(len);
                 let len = 1 + self.random.below(9_000);
-                self.files.edit(FileId(file as u32), offset, len);
-                self.lengths[file] = self.lengths[file].max(offset + len);
+                self.files.edit(file, offset, len);
             }
             21 if self.random.percent(10) => {
-                let file = self.random.below(self.lengths.len() as u64) as usize;
-                self.lengths[file] = 1 + self.random.below(self.lengths[file]);
-                self.files.truncate(FileId(file as u32), self.lengths[file]);
+                let (file, len) = self.any_file();
+                self.files.truncate(file, 1 + self.random.below(len));
             }
             22..25 => self.files.wake_waiting(&self.buffers),
+            25..60 => self.adapter.answer(&mut self.random),
+            60..62 => self.close_any(),
+            62 if self.random.percent(20) => self.lose_adapter(),
             _ => self.write(),
         }
+    }
+
+    /// Returns a file and its length.
+    fn any_file(&mut self) -> (FileId, u64) {
+        let file = FileId(self.random.below(self.count) as u32);
+        (file, self.store.history().len(file))
+    }
+
+    /// Handles all that follows from a step.
+    fn settle(&mut self) {
+        self.adapter.settle();
+        let (script, buffers) = (&mut self.adapter.script, &mut self.buffers);
+        for ready in script.ready() {
+            if let Ready::Readable(id) | Ready::Writable(id) = ready {
+                self.runnable.insert(id);
+            }
+        }
+        (self.files).handle_adapter(ADAPTER, &mut script.os, buffers, &mut NoMeter);
         while let Some(id) = self.files.next_writable() {
-            self.runnable.insert(id.0);
+            self.runnable.insert(id);
         }
         while let Some(read) = self.files.poll_disk() {
             self.disk.push_back(read);
         }
         while let Some((file, offset)) = self.files.poll_evicted() {
-            assert!(offset.is_multiple_of(4096) && (file.0 as usize) < self.lengths.len());
+            assert!(offset.is_multiple_of(4096) && u64::from(file.0) < self.count);
+        }
+        self.files.check();
+        let (pages, wired) = (self.adapter.pages(), self.files.wired() as usize);
+        assert!(
+            pages.len() <= wired,
+            "{pages:?} may be fetched, {wired} are wired"
+        );
+        let script = &mut self.adapter.script;
+        if self.left > 0 && self.sockets.range(..SocketId(ON_STACK)).count() < ON_ADAPTER {
+            let socket = script.os.connect(script.now, CLIENT);
+            let socket = socket.expect("a number is free");
+            self.sockets.insert(socket, Socket::default());
         }
     }
 
     fn acknowledge(&mut self) {
-        let number = self.random.below(self.sockets.len() as u64) as u32;
-        let socket = &mut self.sockets[number as usize];
-        let len = self.random.below(socket.unacknowledged as u64 + 1) as usize;
+        let index = self.random.below(self.sockets.len() as u64) as usize;
+        let any = self.sockets.iter_mut().nth(index);
+        let Some((&id, connection)) =
+            any.and_then(|(id, socket)| Some((id, socket.connection.as_mut()?)))
+        else {
+            return;
+        };
+        let len = self.random.below(connection.unacknowledged as u64 + 1) as usize;
         // Sometimes acknowledge everything, so that each download completes.
         let len = if self.random.percent(30) {
-            socket.unacknowledged
+            connection.unacknowledged
         } else {
             len
         };
-        socket.first += len as u32;
-        socket.unacknowledged -= len;
-        let first = socket.first;
-        if socket.refers {
-            let borrower = Borrower::Connection(ConnId(number));
+        connection.first += len as u32;
+        connection.unacknowledged -= len;
+        let first = connection.first;
+        if connection.refers {
             let is_done = |seq| first.at_or_after(seq);
             self.files
-                .handle_done_with(borrower, is_done, &mut self.buffers, &mut NoMeter);
+                .handle_done_with(borrower(id), is_done, &mut self.buffers, &mut NoMeter);
         }
-        if len > 0 && std::mem::take(&mut socket.wants_room) {
-            self.runnable.insert(number);
+        if len > 0 && std::mem::take(&mut connection.wants_room) {
+            self.runnable.insert(id);
         }
         // The connection moves to an adapter, or back.
         if self.random.percent(5) {
-            let borrower = Borrower::Connection(ConnId(number));
             self.files
-                .handle_left(borrower, &mut self.buffers, &mut NoMeter);
-            socket.refers = !socket.refers;
+                .handle_left(borrower(id), &mut self.buffers, &mut NoMeter);
+            connection.refers = !connection.refers;
+        }
+    }
+
+    /// Closes a socket on the adapter.
+    fn close(&mut self, id: SocketId) {
+        self.sockets.remove(&id);
+        self.runnable.remove(&id);
+        self.files.close(id);
+        let Script { os, now, .. } = &mut self.adapter.script;
+        match self.random.percent(50) {
+            true => os.close(*now, id),
+            false => os.abort(*now, id),
+        }
+    }
+
+    fn close_any(&mut self) {
+        if let Some((&id, _)) = self.sockets.range(..SocketId(ON_STACK)).next() {
+            self.close(id);
+        }
+    }
+
+    fn lose_adapter(&mut self) {
+        self.adapter.lose();
+        for _ in 0..ON_ADAPTER {
+            self.close_any();
         }
     }
 
     /// Lets a socket that can continue its download do so, or begin a new one.
     fn write(&mut self) {
         let index = self.random.below(self.runnable.len().max(1) as u64) as usize;
-        let Some(&number) = self.runnable.iter().nth(index) else {
+        let Some(&id) = self.runnable.iter().nth(index) else {
             return;
         };
-        let moment = self.history.history().moment;
-        let socket = &mut self.sockets[number as usize];
+        let Some(socket) = self.sockets.get_mut(&id) else {
+            self.runnable.remove(&id);
+            return;
+        };
+        let is_on_adapter = socket.connection.is_none();
         let download = match socket.download {
             Some(download) => download,
+            None if self.left == 0 && is_on_adapter => return self.close(id),
             None if self.left == 0 => return,
-            None => {
-                self.left -= 1;
-                let file = self.random.below(self.lengths.len() as u64) as usize;
-                Download {
-                    file: FileId(file as u32),
-                    offset: 0,
-                    end: self.lengths[file],
-                    since: moment,
-                }
-            }
+            None => self.begin(),
         };
-        socket.download = Some(download);
+        let socket = self.sockets.get_mut(&id).expect("it is still there");
         let len = (download.end - download.offset) as usize;
         let content = FileContent::new(download.file, download.offset, len as u64);
         let mut sink = Sink {
-            number,
-            socket,
-            history: &self.history,
+            id,
+            connection: socket.connection.as_mut(),
+            script: &mut self.adapter.script,
+            files: &self.store,
+            since: download.since,
             most: match self.random.percent(80) {
                 true => usize::MAX,
                 false => self.random.below(6_000) as usize,
             },
         };
-        let id = SocketId(number);
         let sent = self
             .files
             .send(id, content, len, &mut sink, &mut self.buffers, &mut NoMeter);
         let offset = download.offset + *sent.as_ref().unwrap_or(&0) as u64;
+        if sent.is_err() && is_on_adapter {
+            // The file became shorter, or the adapter refused earlier data.
+            return self.close(id);
+        }
         if sent.is_err() {
-            let history = self.history.history();
+            let history = self.store.history();
             let shrank = history.was_truncated(download.file, download.since);
             assert!(shrank, "a send fails only if the file became shorter");
         }
-        let socket = &mut self.sockets[number as usize];
-        if sent.is_err() || offset == download.end || self.random.percent(2) {
-            self.files.close(id);
-            socket.download = None;
-            socket.wants_room = false;
-        } else {
-            socket.download = Some(Download { offset, ..download });
-            self.runnable.remove(&number);
+        let is_over = sent.is_err() || offset == download.end || self.random.percent(2);
+        socket.download = (!is_over).then_some(Download { offset, ..download });
+        match is_over {
+            true => self.files.close(id),
+            false => drop(self.runnable.remove(&id)),
+        }
+        if let Some(connection) = &mut socket.connection {
+            connection.wants_room &= !is_over;
             // A socket that accepted less than it had announced tries again later.
-            if socket.wants_room && socket.unacknowledged == 0 {
-                self.runnable.insert(number);
+            if connection.wants_room && connection.unacknowledged == 0 {
+                self.runnable.insert(id);
             }
+        }
+    }
+
+    /// Returns a new download of a file, or of a part of it.
+    fn begin(&mut self) -> Download {
+        self.left -= 1;
+        let (file, len) = self.any_file();
+        let offset = match self.random.percent(50) {
+            true => 0,
+            false => self.random.below(len),
+        };
+        Download {
+            file,
+            offset,
+            end: len,
+            since: self.store.history().moment,
         }
     }
 }
