@@ -7,62 +7,86 @@ use baton_inet::{Host, InterfaceConfig};
 use baton_tcp::Config;
 use baton_testkit::Pattern;
 use baton_wire::{Span, Time};
+use std::convert::identity;
 use std::fs;
 use std::path::Path;
+use tempfile::TempDir;
 
 const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+/// Name of the file that the web server has.
+const FILE: &str = "data.bin";
+const URL: &str = "http://10.9.0.2/data.bin";
 
-pub(crate) fn engine<T: Port>(port: T, address: &[&str], seed: u64) -> Engine<T> {
+fn engine<T: Port>(port: T, addresses: [&str; 2], seed: u64) -> Engine<T> {
     let link = port.link().clone();
-    let addresses = address.iter().map(|text| text.parse().expect("an address"));
+    let addresses = addresses.map(|text| text.parse().expect("an address"));
     let config = InterfaceConfig {
         mtu: link.mtu,
-        ..InterfaceConfig::new(link.mac, addresses.collect())
+        ..InterfaceConfig::new(link.mac, addresses.to_vec())
     };
     let host = Host::new(config, Config::default(), seed).expect("a host");
     Engine::new(host, port, Clock::start())
 }
 
-/// A server of `root` at one end of a cable and a client at the other, on virtual time.
-struct World<S, C> {
-    now: Time,
-    server: Engine<S>,
-    service: WebService,
-    client: Engine<C>,
+/// A service at one end of a cable and a client at the other.
+pub(crate) struct World<A, S = MemoryPort> {
+    /// The service's files.
+    pub(crate) folder: TempDir,
+    /// The time of turns that are not at the engines' own time.
+    pub(crate) now: Time,
+    pub(crate) server: Engine<S>,
+    pub(crate) service: A,
+    pub(crate) client: Engine<MemoryPort>,
 }
 
-impl<S: Port, C: Port> World<S, C> {
-    fn new(root: &Path, server_port: S, client_port: C) -> Self {
-        let mut server = engine(server_port, &["10.9.0.2/24", "fd00:9::2/64"], 1);
-        let client = engine(client_port, &["10.9.0.1/24", "fd00:9::1/64"], 2);
-        let config = ServiceConfig::new(HttpConfig::new(root));
-        let service = WebService::start(&config, server.host_mut()).expect("a folder");
+impl<A: Application, S: Port> World<A, S> {
+    /// Starts a service behind `port` of the server's end of the cable.
+    pub(crate) fn of(
+        port: impl FnOnce(MemoryPort) -> S,
+        service: impl FnOnce(&Path, &mut Host) -> A,
+    ) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (left, right) = memory_pair(MACS, 1500);
+        let mut server = engine(port(left), ["10.9.0.2/24", "fd00:9::2/64"], 1);
         Self {
+            service: service(folder.path(), server.host_mut()),
+            folder,
             now: Time::ZERO,
             server,
-            service,
-            client,
+            client: engine(right, ["10.9.0.1/24", "fd00:9::1/64"], 2),
         }
     }
 
     /// Runs one turn of both, then advances the time by 100 us.
-    fn step(&mut self, application: &mut impl Application) {
-        self.server
-            .turn_at(self.now, &mut self.service)
-            .expect("memory does not fail");
-        self.client
-            .turn_at(self.now, application)
-            .expect("memory does not fail");
+    pub(crate) fn step(&mut self, application: &mut impl Application) {
+        let server = self.server.turn_at(self.now, &mut self.service);
+        server.expect("memory does not fail");
+        let client = self.client.turn_at(self.now, application);
+        client.expect("memory does not fail");
         self.server.host().check();
         self.client.host().check();
         self.now += Span::from_us(100);
     }
+}
+
+impl<S: Port> World<WebService, S> {
+    /// Starts a web server with one file.
+    fn serving(content: &[u8], port: impl FnOnce(MemoryPort) -> S) -> Self {
+        Self::of(port, |folder, host| {
+            fs::write(folder.join(FILE), content).expect("a file");
+            let config = ServiceConfig::new(HttpConfig::new(folder));
+            WebService::start(&config, host).expect("a folder")
+        })
+    }
+
+    fn begin(&mut self, url: &str) -> Result<Fetch<Vec<u8>>, String> {
+        let (url, host) = (url.parse().expect("a URL"), self.client.host_mut());
+        let fetch = Fetch::start(url, Vec::new(), 7, self.now, host);
+        fetch.map_err(|error| error.to_string())
+    }
 
     fn fetch(&mut self, url: &str) -> Result<Vec<u8>, String> {
-        let url = url.parse().expect("a URL");
-        let now = self.now;
-        let mut fetch = Fetch::start(url, Vec::new(), 7, now, self.client.host_mut())
-            .map_err(|error| error.to_string())?;
+        let mut fetch = self.begin(url)?;
         for _ in 0..2_000_000 {
             self.step(&mut fetch);
             if let Some(outcome) = fetch.outcome() {
@@ -74,23 +98,17 @@ impl<S: Port, C: Port> World<S, C> {
     }
 }
 
-fn root_with(name: &str, content: &[u8]) -> tempfile::TempDir {
-    let root = tempfile::tempdir().expect("a folder");
-    fs::write(root.path().join(name), content).expect("a file");
-    root
-}
-
-pub(crate) fn ports() -> (MemoryPort, MemoryPort) {
-    memory_pair(MACS, 1500)
+/// Returns a port with faults.
+fn with_faults(spec: &str) -> impl FnOnce(MemoryPort) -> Faults<MemoryPort> {
+    let spec = spec.parse().expect("a description");
+    move |port| Faults::new(port, &spec, 3)
 }
 
 #[test]
 fn a_file_comes_over_either_version_of_ip() {
     let content = Pattern::new(0).bytes(1_000_000);
-    let root = root_with("data.bin", &content);
-    let (left, right) = ports();
-    let mut world = World::new(root.path(), left, right);
-    assert!(world.fetch("http://10.9.0.2/data.bin") == Ok(content.clone()));
+    let mut world = World::serving(&content, identity);
+    assert!(world.fetch(URL) == Ok(content.clone()));
     assert!(world.fetch("http://[fd00:9::2]/data.bin") == Ok(content));
     let refused = world
         .fetch("http://10.9.0.2/none")
@@ -104,13 +122,9 @@ fn a_file_comes_over_either_version_of_ip() {
 #[test]
 fn no_byte_changes_over_a_bad_link() {
     let content = Pattern::new(0).bytes(2_000_000);
-    let root = root_with("data.bin", &content);
-    let (left, right) = ports();
-    let spec = "loss=2%,reorder=2%,duplicate=2%,corrupt=1%,delay=1ms"
-        .parse()
-        .expect("a description");
-    let mut world = World::new(root.path(), Faults::new(left, &spec, 3), right);
-    assert!(world.fetch("http://10.9.0.2/data.bin") == Ok(content));
+    let faults = "loss=2%,reorder=2%,duplicate=2%,corrupt=1%,delay=1ms";
+    let mut world = World::serving(&content, with_faults(faults));
+    assert!(world.fetch(URL) == Ok(content));
     let snapshot = Snapshot::take(&world.server, &world.service);
     assert!(snapshot.counters["faults.tx.lost"] > 10);
     assert!(snapshot.counters["faults.rx.corrupted"] > 0);
@@ -121,17 +135,15 @@ fn no_byte_changes_over_a_bad_link() {
 #[test]
 fn a_capture_has_all_frames_and_the_time_of_day() {
     let content = Pattern::new(0).bytes(100_000);
-    let root = root_with("data.bin", &content);
-    let (left, right) = ports();
-    let file = root.path().join("capture.pcapng");
+    let mut world = World::serving(&content, identity);
+    let file = world.folder.path().join("capture.pcapng");
     let writer = fs::File::create(&file).expect("a file");
-    let mut world = World::new(root.path(), left, right);
     let epoch = world.server.clock().epoch();
     let captures = world.server.captures_mut();
     captures
         .capture_to(writer, "left")
         .expect("the file can be written");
-    assert!(world.fetch("http://10.9.0.2/data.bin") == Ok(content));
+    assert!(world.fetch(URL) == Ok(content));
     world
         .server
         .captures_mut()
@@ -152,13 +164,8 @@ fn a_capture_has_all_frames_and_the_time_of_day() {
 
 #[test]
 fn a_snapshot_shows_the_connection_and_survives_json() {
-    let root = root_with("data.bin", &Pattern::new(0).bytes(5_000_000));
-    let (left, right) = ports();
-    let mut world = World::new(root.path(), left, right);
-    let url = "http://10.9.0.2/data.bin".parse().expect("a URL");
-    let now = world.now;
-    let mut fetch = Fetch::start(url, Vec::new(), 7, now, world.client.host_mut())
-        .expect("a way to the server");
+    let mut world = World::serving(&Pattern::new(0).bytes(5_000_000), identity);
+    let mut fetch = world.begin(URL).expect("a way to the server");
     while fetch.received() < 1_000_000 {
         world.step(&mut fetch);
     }
@@ -183,13 +190,8 @@ fn a_snapshot_shows_the_connection_and_survives_json() {
 #[test]
 fn shutdown_waits_for_responses_and_accepts_nothing_new() {
     let content = Pattern::new(0).bytes(3_000_000);
-    let root = root_with("data.bin", &content);
-    let (left, right) = ports();
-    let mut world = World::new(root.path(), left, right);
-    let url = "http://10.9.0.2/data.bin".parse().expect("a URL");
-    let now = world.now;
-    let mut fetch = Fetch::start(url, Vec::new(), 7, now, world.client.host_mut())
-        .expect("a way to the server");
+    let mut world = World::serving(&content, identity);
+    let mut fetch = world.begin(URL).expect("a way to the server");
     while fetch.received() == 0 {
         world.step(&mut fetch);
     }
@@ -204,25 +206,23 @@ fn shutdown_waits_for_responses_and_accepts_nothing_new() {
     };
     outcome.expect("the response is complete");
     assert_eq!(fetch.into_inner().len(), content.len());
-    let refused = world.fetch("http://10.9.0.2/data.bin").expect_err("closed");
+    let refused = world.fetch(URL).expect_err("closed");
     assert!(refused.contains("connection refused"), "{refused}");
     assert!(world.service.has_ended(world.server.host()));
 }
 
 #[test]
 fn connections_left_at_shutdown_are_reset() {
-    let root = root_with("data.bin", &Pattern::new(0).bytes(20_000_000));
-    let (left, right) = ports();
-    let spec = "tx:delay=30ms".parse().expect("a description");
+    let content = Pattern::new(0).bytes(20_000_000);
+    let mut world = World::serving(&content, with_faults("tx:delay=30ms"));
+    world.now = world.client.now();
+    let mut fetch = world.begin(URL).expect("a way to the server");
     let World {
         mut server,
         mut service,
         mut client,
         ..
-    } = World::new(root.path(), Faults::new(left, &spec, 3), right);
-    let url = "http://10.9.0.2/data.bin".parse().expect("a URL");
-    let mut fetch =
-        Fetch::start(url, Vec::new(), 7, client.now(), client.host_mut()).expect("a way");
+    } = world;
     while fetch.received() == 0 {
         server.turn(&mut service).expect("memory does not fail");
         client.turn(&mut fetch).expect("memory does not fail");

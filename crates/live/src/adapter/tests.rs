@@ -1,11 +1,10 @@
 //! Tests of the service with applications in the same process, over real shared memory.
 
 use super::*;
+use crate::Application;
 use crate::ending::Stop;
-use crate::port::MemoryPort;
 use crate::snapshot::{Snapshot, SnapshotSource};
-use crate::tests::{engine, ports};
-use crate::{Application, Engine};
+use crate::tests::World;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Request, Response, Status};
 use baton_bus::link::{HostLink, LinkError};
 use baton_bus::{BatchingRule, Descriptor, Urgency};
@@ -20,12 +19,12 @@ use baton_timeline::{Connections, Sampling};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use rustix::event::{PollFd, Timespec, poll};
 use std::collections::BTreeMap;
+use std::convert::identity;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// An application that only lets TCP work.
 struct Nobody;
@@ -39,13 +38,7 @@ impl Application for Nobody {
 }
 
 /// An adapter without its process.
-struct Desk {
-    folder: TempDir,
-    engine: Engine<MemoryPort>,
-    service: AdapterService,
-    /// The other end of the cable.
-    network: Engine<MemoryPort>,
-}
+type Desk = World<AdapterService>;
 
 /// Configurations for working all at once and one by one.
 fn both_ways() -> [Option<Config>; 2] {
@@ -58,22 +51,15 @@ impl Desk {
     }
 
     fn with(most_applications: u32, firmware: Option<Config>) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (port, network) = ports();
-        let mut engine = engine(port, &["10.9.0.2/24"], 1);
-        let mut config = AdapterServiceConfig::default();
-        config.limits.applications = most_applications;
-        config.firmware = firmware;
-        config.adapter.cache_bytes = 1 << 16;
-        let path = folder.path().join("adapter");
-        let listeners = Listeners::open(&path, None, config.limits).expect("a socket");
-        let service = AdapterService::new(config, listeners, engine.host_mut());
-        Self {
-            folder,
-            engine,
-            service: service.expect("an adapter"),
-            network: crate::tests::engine(network, &["10.9.0.1/24"], 1),
-        }
+        Self::of(identity, |folder, host| {
+            let mut config = AdapterServiceConfig::default();
+            config.limits.applications = most_applications;
+            config.firmware = firmware;
+            config.adapter.cache_bytes = 1 << 16;
+            let listeners = Listeners::open(&folder.join("adapter"), None, config.limits);
+            let service = AdapterService::new(config, listeners.expect("a socket"), host);
+            service.expect("an adapter")
+        })
     }
 
     fn path(&self) -> PathBuf {
@@ -81,9 +67,15 @@ impl Desk {
     }
 
     fn turn(&mut self) {
-        let turned = run::turn(&mut self.engine, &mut self.service);
+        let turned = run::turn(&mut self.server, &mut self.service);
         turned.expect("memory does not fail");
         self.service.adapter().check();
+    }
+
+    /// Lets the other end of the cable have its turn.
+    fn peer_turn(&mut self) {
+        let turned = self.client.turn(&mut Nobody);
+        turned.expect("memory does not fail");
     }
 
     /// Attaches an application, or returns why it may not attach.
@@ -102,33 +94,25 @@ impl Desk {
     /// Reports a wait in which all descriptors became ready.
     fn awake(&mut self) {
         let ready = [true; 2];
-        let awake = self.service.awake(self.engine.now(), &ready);
+        let awake = self.service.awake(self.server.now(), &ready);
         awake.expect("an answer");
     }
 
-    /// Returns whether a connection attempt from the network at `now` is refused.
-    fn refuses(&mut self, now: Time) -> bool {
+    /// Returns whether a connection attempt from the network is refused.
+    fn refuses(&mut self) -> bool {
         let flow = Flow {
             local: Endpoint::new([10, 9, 0, 1].into(), 4000),
             remote: Endpoint::new([10, 9, 0, 2].into(), 80),
         };
-        let stack = self.network.host_mut().stack_mut();
-        let conn = stack.connect(now, flow).expect("a free port");
-        for _ in 0..4 {
-            let network = self.network.turn_at(now, &mut Nobody);
-            network.expect("memory does not fail");
-            let adapter = self.engine.turn_at(now, &mut self.service);
-            adapter.expect("memory does not fail");
-        }
-        let stack = self.network.host_mut().stack_mut();
-        let events = std::iter::from_fn(|| stack.poll_event());
-        let refused =
-            events.filter(|event| matches!(event, (_, Event::Closed(CloseReason::Refused))));
-        let refused = refused.count() > 0;
+        let stack = self.client.host_mut().stack_mut();
+        let conn = stack.connect(self.now, flow).expect("a free port");
+        (0..5).for_each(|_| self.step(&mut Nobody));
+        let stack = self.client.host_mut().stack_mut();
+        let mut events = std::iter::from_fn(|| stack.poll_event());
+        let refused = events.any(|event| matches!(event, (_, Event::Closed(CloseReason::Refused))));
         if !refused {
             stack.abort(conn);
-            let network = self.network.turn_at(now, &mut Nobody);
-            network.expect("memory does not fail");
+            self.step(&mut Nobody);
         }
         refused
     }
@@ -179,7 +163,7 @@ fn an_application_is_served_until_it_detaches() {
             outcome: Outcome::Done(Opcode::Socket),
         };
         assert_eq!(answers(&mut host), Ok(vec![made]));
-        let snapshot = Snapshot::take(&desk.engine, &desk.service);
+        let snapshot = Snapshot::take(&desk.server, &desk.service);
         let [row] = &snapshot.applications[..] else {
             panic!("one application, not {:?}", snapshot.applications);
         };
@@ -259,13 +243,11 @@ fn an_application_that_is_answered_is_polled_again() {
         ask(&mut host, connect.encode());
         // An ARP request and its reply, then a SYN.
         desk.turn();
-        let network = desk.network.turn(&mut Nobody);
-        network.expect("memory does not fail");
+        desk.peer_turn();
         desk.turn();
         assert_eq!(answers(&mut host).map(|answers| answers.len()), Ok(1));
         assert!(desk.service.prepare_to_sleep(), "there is nothing to do");
-        let network = desk.network.turn(&mut Nobody);
-        network.expect("memory does not fail");
+        desk.peer_turn();
         desk.turn();
         let refused = answers(&mut host).expect("the adapter is there");
         assert_eq!(refused[0].status, Status::Refused);
@@ -286,7 +268,7 @@ fn a_timeline_records_turns_counters_and_connections() {
         let timeline = AdapterTimeline::create(&path, &sampling).expect("a file");
         desk.service.set_timeline(timeline);
         let server = Endpoint::new([10, 9, 0, 1].into(), 80);
-        desk.network.host_mut().stack_mut().listen(server, 4);
+        desk.client.host_mut().stack_mut().listen(server, 4);
         let mut host = desk.attach().expect("there is room");
         let connect = Request {
             socket: 5,
@@ -298,8 +280,7 @@ fn a_timeline_records_turns_counters_and_connections() {
         let mut answered = 0;
         while answered < 2 {
             desk.turn();
-            let network = desk.network.turn(&mut Nobody);
-            network.expect("memory does not fail");
+            desk.peer_turn();
             answered += answers(&mut host).expect("an adapter").len();
         }
         // The next sample of the counters is due.
@@ -315,7 +296,7 @@ fn a_timeline_records_turns_counters_and_connections() {
         thread::sleep(Duration::from_millis(11));
         desk.turn();
         let timeline = desk.service.take_timeline().expect("it was set");
-        let summary = timeline.finish(desk.engine.now()).expect("a file");
+        let summary = timeline.finish(desk.server.now()).expect("a file");
         let summary = summary.expect("it began");
         assert_eq!((summary.opened, summary.shown), (1, 1));
         let read = Timeline::read(&std::fs::read(&path).expect("a file"));
@@ -360,11 +341,11 @@ fn shutdown_closes_listeners_and_detaches_applications() {
         let mut host = desk.attach().expect("there is room");
         ask(&mut host, socket(1));
         desk.turn();
-        let now = desk.engine.now();
+        let now = desk.server.now();
         desk.service
-            .handle_stop(now, desk.engine.host_mut(), Stop::InOrder);
+            .handle_stop(now, desk.server.host_mut(), Stop::InOrder);
         assert!(!desk.path().exists());
-        assert!(desk.service.has_ended(now, desk.engine.host()));
+        assert!(desk.service.has_ended(now, desk.server.host()));
         assert_eq!(answers(&mut host).map(|answers| answers.len()), Ok(1));
         // The link checks for the adapter only now and then.
         let later = Time::ZERO + Span::from_secs(1);
@@ -379,19 +360,15 @@ fn shutdown_closes_listeners_and_detaches_applications() {
 fn packets_are_not_refused_at_start_and_shutdown() {
     for firmware in both_ways() {
         let mut desk = Desk::with(1, firmware);
-        let start = Time::ZERO + Span::from_secs(1);
-        desk.engine
-            .turn_at(start, &mut desk.service)
-            .expect("memory does not fail");
-        assert!(!desk.refuses(start));
-        let later = start + service::QUIET_START;
-        assert!(desk.refuses(later));
-        desk.service
-            .handle_stop(later, desk.engine.host_mut(), Stop::InOrder);
-        desk.engine
-            .turn_at(later, &mut desk.service)
-            .expect("memory does not fail");
-        assert!(!desk.refuses(later));
+        desk.now += Span::from_secs(1);
+        desk.step(&mut Nobody);
+        assert!(!desk.refuses());
+        desk.now += service::QUIET_START;
+        assert!(desk.refuses());
+        let (now, host) = (desk.now, desk.server.host_mut());
+        desk.service.handle_stop(now, host, Stop::InOrder);
+        desk.step(&mut Nobody);
+        assert!(!desk.refuses());
     }
 }
 
