@@ -1,8 +1,12 @@
-//! The privileges that adapter and broker keep once they share an interface with the kernel, and the default paths of their sockets. The tests make
-//! network namespaces with interfaces.
+//! The privileges that adapter and broker keep once they share an interface with the kernel, the default paths of their sockets, and an address that
+//! the kernel has. The tests make network namespaces with interfaces.
+
+#[path = "../common/mod.rs"]
+mod common;
 
 use baton_testkit::needs::{self, Need};
 use baton_testkit::process::{Process, run, until};
+use common::Workbench;
 use libtest_mimic::Arguments;
 use std::fs;
 use std::process::{self, Command, Output, Stdio};
@@ -17,6 +21,7 @@ fn main() {
         each_thread_keeps_only_what_is_documented,
         each_namespace_has_an_adapter_of_its_own,
         a_broker_of_another_namespace_is_named,
+        an_address_that_is_in_use,
     ];
     needs::run(&Arguments::from_args(), Need::Root, tests);
 }
@@ -101,6 +106,33 @@ fn a_broker_of_another_namespace_is_named() {
     let text = String::from_utf8_lossy(&absent.stderr);
     let path = format!("{}/broker.sock", second.places());
     assert!(text.contains(&path) && text.contains("the default path in this network namespace"));
+}
+
+/// The kernel answers for its own addresses, so the adapter's TCP engine must not use one of them.
+fn an_address_that_is_in_use() {
+    let bench = Workbench::new();
+    let id = process::id();
+    let (tap, namespace) = (format!("ba{id}"), format!("baton-refusals-{id}"));
+    let adapter = ["live", "adapter", "--addr", "10.9.0.2/24"];
+    let places = ["--listen", "baton.sock", "--control", "control.sock"];
+    let link = [
+        "--tap",
+        &tap,
+        "--netns",
+        &namespace,
+        "--host-addr",
+        "10.9.0.2/24",
+    ];
+    let ran = bench.run(&[&adapter[..], &places, &link].concat());
+    ran.refused(&[
+        "10.9.0.2 is in use",
+        "give the engine an address of its own",
+    ]);
+    let left = fs::exists(format!("/run/netns/{namespace}"));
+    assert!(
+        !left.expect("the path can be checked"),
+        "the adapter deletes the namespace that it made"
+    );
 }
 
 /// A network namespace with an interface `eth1`; deleted when dropped.

@@ -1,5 +1,7 @@
 //! Tests of the service with applications in the same process, over real shared memory.
 
+mod faults;
+
 use super::*;
 use crate::Application;
 use crate::ending::Stop;
@@ -51,11 +53,17 @@ impl Desk {
     }
 
     fn with(most_applications: u32, firmware: Option<Config>) -> Self {
-        Self::of(identity, |folder, host| {
-            let mut config = AdapterServiceConfig::default();
+        Self::configured(|config| {
             config.limits.applications = most_applications;
             config.firmware = firmware;
             config.adapter.cache_bytes = 1 << 16;
+        })
+    }
+
+    fn configured(change: impl FnOnce(&mut AdapterServiceConfig)) -> Self {
+        Self::of(identity, |folder, host| {
+            let mut config = AdapterServiceConfig::default();
+            change(&mut config);
             let listeners = Listeners::open(&folder.join("adapter"), None, config.limits);
             let service = AdapterService::new(config, listeners.expect("a socket"), host);
             service.expect("an adapter")
@@ -96,6 +104,15 @@ impl Desk {
         let ready = [true; 2];
         let awake = self.service.awake(self.server.now(), &ready);
         awake.expect("an answer");
+    }
+
+    /// Returns whether an application has rung since the adapter prepared to sleep.
+    fn is_woken(&self) -> bool {
+        let fds = self.service.fds();
+        let fds = fds
+            .iter()
+            .map(|&(fd, interest)| PollFd::from_borrowed_fd(fd, interest));
+        poll(&mut fds.collect::<Vec<_>>(), Some(&Timespec::default())) == Ok(1)
     }
 
     /// Returns whether a connection attempt from the network is refused.
@@ -199,17 +216,9 @@ fn a_sleeping_adapter_is_woken_by_the_doorbell() {
         let (mut host, mut other) = (desk.attach().expect("room"), desk.attach().expect("room"));
         desk.turn();
         assert!(desk.service.prepare_to_sleep(), "there is nothing to do");
-        let is_woken = |desk: &Desk| {
-            let fds = desk.service.fds();
-            let fds = fds
-                .iter()
-                .map(|&(fd, interest)| PollFd::from_borrowed_fd(fd, interest));
-            let mut fds: Vec<_> = fds.collect();
-            poll(&mut fds, Some(&Timespec::default())) == Ok(1)
-        };
-        assert!(!is_woken(&desk));
+        assert!(!desk.is_woken());
         ask(&mut other, socket(1));
-        assert!(is_woken(&desk));
+        assert!(desk.is_woken());
         desk.turn();
         assert_eq!(answers(&mut other), Ok(vec![]), "it was not looked at");
         desk.awake();
@@ -223,7 +232,7 @@ fn a_sleeping_adapter_is_woken_by_the_doorbell() {
         assert_eq!(answers(&mut other).map(|answers| answers.len()), Ok(1));
         assert!(desk.service.prepare_to_sleep());
         ask(&mut host, socket(1));
-        assert!(is_woken(&desk));
+        assert!(desk.is_woken());
     }
 }
 
