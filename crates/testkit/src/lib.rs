@@ -9,7 +9,7 @@
 //! | short constructors; lists of tests by name | [`endpoint`], [`symbolic`]; [`tests`] |
 //! | tests in text: files with dialogues | [`dialogue`] |
 //! | TCP segments as text, for packet scripts; timeline files, parsed | [`SegmentText`], [`Timeline`] |
-//! | random configurations of TCP | `src/tcp.rs`, with the feature `tcp` |
+//! | random configurations of TCP, two stacks | `src/tcp.rs`, with the feature `tcp` |
 //! | excerpts of public logs | [`excerpts`] |
 //! | other processes, and waits for what must happen | [`process`] |
 //! | tests that not every machine can run | `src/needs.rs`, with the feature `needs` |
@@ -38,5 +38,5 @@ pub use random::Random;
 pub use seeds::for_each_seed;
 pub use segment::{Numbers, OptionsText, SegmentText, number, relative};
 #[cfg(feature = "tcp")]
-pub use tcp::{any_config, patient_config};
+pub use tcp::{Stacks, any_config, patient_config};
 pub use timeline::{Timeline, Told};

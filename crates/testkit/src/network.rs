@@ -113,6 +113,18 @@ pub struct Pair<E, W> {
     pub ways: [W; 2],
 }
 
+impl<E: End<Frame: Clone>> Pair<E, Network<E::Frame>> {
+    /// Joins two ends by a network that loses nothing and takes no time.
+    pub fn joined(ends: [E; 2]) -> Self {
+        let way = || Network::new(Impairment::default(), Span::ZERO, 0);
+        Self {
+            now: Time::ZERO,
+            ends,
+            ways: [way(), way()],
+        }
+    }
+}
+
 impl<E: End, W: Way<Frame = E::Frame>> Pair<E, W> {
     /// Maximum number of steps of an end at one moment.
     const MOST_STEPS: usize = 100_000;
@@ -127,6 +139,17 @@ impl<E: End, W: Way<Frame = E::Frame>> Pair<E, W> {
         let next = timers.chain(arrivals).min();
         self.now = next.map_or(now, |next| next.max(now));
         next.is_some()
+    }
+
+    /// Lets both ends do everything that they can do now, until nothing more arrives.
+    pub fn settle(&mut self) {
+        let mut has_arrived = true;
+        while has_arrived {
+            self.exchange(0);
+            self.exchange(1);
+            let mut arrivals = self.ways.iter().filter_map(Way::next_arrival);
+            has_arrived = arrivals.any(|at| at <= self.now);
+        }
     }
 
     fn exchange(&mut self, side: usize) {

@@ -1,10 +1,36 @@
-//! Random configurations of TCP.
+//! Random configurations of TCP, and its stacks as ends of a network.
 
-use crate::Random;
+use crate::{End, Network, Pair, Random};
 use baton_tcp::{
     Config, Congestion, EcnMode, Keepalive, LinuxRules, MtuProbing, NagleRule, ProbePathMtu,
-    SynCookies, WindowProbe, WindowUpdate,
+    Segment, Stack, SynCookies, WindowProbe, WindowUpdate,
 };
+use baton_wire::{Payload, Time};
+
+/// Two stacks, and the network between them.
+pub type Stacks<P> = Pair<Stack<P>, Network<Segment<P>>>;
+
+/// A stack without an application: the test reads, writes and polls events.
+impl<P: Payload> End for Stack<P> {
+    type Frame = Segment<P>;
+
+    fn receive(&mut self, now: Time, segment: Segment<P>) {
+        self.handle_segment(now, segment);
+    }
+
+    fn step(&mut self, now: Time) {
+        self.handle_timeouts(now);
+    }
+
+    fn transmit(&mut self, now: Time) -> Option<Segment<P>> {
+        let (_, segment) = self.poll_transmit(now)?;
+        Some(segment)
+    }
+
+    fn next(&mut self, _now: Time) -> Option<Time> {
+        self.poll_timeout()
+    }
+}
 
 /// The built-in controllers.
 const CONTROLLERS: [Congestion; 4] = [

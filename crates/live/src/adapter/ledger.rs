@@ -255,51 +255,26 @@ mod tests {
     use super::*;
     use crate::broker::{Said, data_len};
     use baton_tcp::Config;
+    use baton_testkit::{Stacks, endpoint};
     use baton_wire::Endpoint;
-
-    /// A server's connection that an adapter has imported, and the client at the other end.
-    struct Pair {
-        client: Stack<Bytes>,
-        asking: ConnId,
-        adapter: Stack<Bytes>,
-        serving: ConnId,
-    }
 
     const NOW: Time = Time::ZERO;
 
-    fn carry(from: &mut Stack<Bytes>, to: &mut Stack<Bytes>) -> bool {
-        let mut any = false;
-        while let Some((_, segment)) = from.poll_transmit(NOW) {
-            to.handle_segment(NOW, segment);
-            any = true;
-        }
-        any
-    }
-
-    impl Pair {
-        fn new() -> Self {
-            let [mut client, mut server, mut adapter] =
-                [1, 2, 3].map(|seed| Stack::new(Config::default(), seed));
-            adapter.note_changes();
-            let local = Endpoint::new([10, 0, 0, 1].into(), 4000);
-            let remote = Endpoint::new([10, 0, 0, 2].into(), 80);
-            let listener = server.listen(remote, 1);
-            let asking = client.connect(NOW, Flow { local, remote });
-            while carry(&mut client, &mut server) | carry(&mut server, &mut client) {}
-            let accepted = server.accept(listener).expect("it is open");
-            let state = server.export(NOW, accepted);
-            let serving = adapter.import(NOW, state).expect("it is sound");
-            Self {
-                client,
-                asking: asking.expect("the flow is free"),
-                adapter,
-                serving,
-            }
-        }
-
-        fn flow(&self) -> Flow {
-            self.adapter.flow(self.serving)
-        }
+    /// Returns a client and an adapter that has imported the other end of the client's connection from a server, with both ends.
+    fn connected() -> (Stacks<Bytes>, ConnId, ConnId) {
+        let [client, server, mut adapter] =
+            [1, 2, 3].map(|seed| Stack::new(Config::default(), seed));
+        let mut pair = Stacks::joined([client, server]);
+        let [local, remote] = [endpoint(1, 4000), endpoint(2, 80)];
+        let listener = pair.ends[1].listen(remote, 1);
+        let asking = pair.ends[0].connect(NOW, Flow { local, remote });
+        pair.settle();
+        let accepted = pair.ends[1].accept(listener).expect("it is open");
+        let state = pair.ends[1].export(NOW, accepted);
+        adapter.note_changes();
+        let serving = adapter.import(NOW, state).expect("it is sound");
+        pair.ends[1] = adapter;
+        (pair, asking.expect("the flow is free"), serving)
     }
 
     /// Returns the memory of a broker that has taken a connection out of the kernel for an application of user 7.
@@ -312,43 +287,43 @@ mod tests {
 
     #[test]
     fn a_connection_is_recorded_only_when_it_is_at_rest() {
-        let mut pair = Pair::new();
-        let (memory, _) = broker(&pair.flow());
+        let (mut pair, asking, mut serving) = connected();
+        let flow = pair.ends[1].flow(serving);
+        let (memory, _) = broker(&flow);
         let place = memory.place(3).expect("a place");
         let mut ledger = Ledger::default();
-        let pair_flow = pair.flow();
-        let mut commit = |pair: &mut Pair| {
+        let mut commit = |adapter: &mut Stack<Bytes>| {
             ledger.hear(&memory);
-            ledger.write(NOW, &memory, &mut pair.adapter);
+            ledger.write(NOW, &memory, adapter);
             place.record.read()
         };
         assert!(
-            matches!(commit(&mut pair), Said::Complete(_)),
+            matches!(commit(&mut pair.ends[1]), Said::Complete(_)),
             "it has come idle"
         );
 
         // A request that the application has not read yet.
-        pair.client
-            .write(pair.asking, Bytes::from_static(b"ask"))
+        pair.ends[0]
+            .write(asking, Bytes::from_static(b"ask"))
             .expect("room");
-        carry(&mut pair.client, &mut pair.adapter);
-        assert_eq!(commit(&mut pair), Said::Incomplete);
-        let data = pair.adapter.read(pair.serving, 100).expect("it is there");
-        pair.adapter.consume(pair.serving, data.len());
+        pair.settle();
+        assert_eq!(commit(&mut pair.ends[1]), Said::Incomplete);
+        let data = pair.ends[1].read(serving, 100).expect("it is there");
+        pair.ends[1].consume(serving, data.len());
         assert!(
-            matches!(commit(&mut pair), Said::Complete(_)),
+            matches!(commit(&mut pair.ends[1]), Said::Complete(_)),
             "it has got it"
         );
-        carry(&mut pair.adapter, &mut pair.client);
+        pair.settle();
 
         // An answer that is first unacknowledged, then acknowledged in part, then completely.
         let answer = baton_testkit::Pattern::new(0).bytes(DATA_BYTES);
-        let first = pair.adapter.export(NOW, pair.serving);
+        let first = pair.ends[1].export(NOW, serving);
         let (wrote_before, read_to) = (first.written_to(), first.read_to());
-        pair.serving = pair.adapter.import(NOW, first).expect("it was here");
+        serving = pair.ends[1].import(NOW, first).expect("it was here");
         for part in [&answer[..700], &answer[700..]] {
-            pair.adapter
-                .write(pair.serving, Bytes::copy_from_slice(part))
+            pair.ends[1]
+                .write(serving, Bytes::copy_from_slice(part))
                 .expect("room");
         }
         let left = |said: Said, data: &[u8]| {
@@ -356,7 +331,7 @@ mod tests {
                 panic!("little is under way");
             };
             let bytes = memory.data(3).read(data_len(&words));
-            let left = decode(pair_flow, &words, bytes, now_ms()).expect("a state");
+            let left = decode(flow, &words, bytes, now_ms()).expect("a state");
             assert_eq!(left.send_buffer.concat(), data);
             assert_eq!(
                 left.send_una + data.len() as u32,
@@ -365,68 +340,76 @@ mod tests {
             assert_eq!(left.receive_next, read_to);
             left.send_next - left.send_una
         };
-        assert_eq!(left(commit(&mut pair), &answer), 0, "nothing has left");
-        let (_, segment) = pair.adapter.poll_transmit(NOW).expect("it leaves");
-        pair.client.handle_segment(NOW, segment);
-        let sent = pair.client.readable_len(pair.asking);
-        pair.client.quick_ack(pair.asking);
-        carry(&mut pair.client, &mut pair.adapter);
-        left(commit(&mut pair), &answer[sent..]);
-        carry(&mut pair.adapter, &mut pair.client);
-        pair.client.quick_ack(pair.asking);
-        carry(&mut pair.client, &mut pair.adapter);
-        left(commit(&mut pair), &[]);
+        assert_eq!(
+            left(commit(&mut pair.ends[1]), &answer),
+            0,
+            "nothing has left"
+        );
+        let (_, segment) = pair.ends[1].poll_transmit(NOW).expect("it leaves");
+        pair.ends[0].handle_segment(NOW, segment);
+        let sent = pair.ends[0].readable_len(asking);
+        pair.ends[0].quick_ack(asking);
+        let (_, ack) = pair.ends[0].poll_transmit(NOW).expect("an ACK");
+        pair.ends[1].handle_segment(NOW, ack);
+        left(commit(&mut pair.ends[1]), &answer[sent..]);
+        pair.settle();
+        pair.ends[0].quick_ack(asking);
+        pair.settle();
+        left(commit(&mut pair.ends[1]), &[]);
 
         // An answer that is too long to be recorded.
         let long = Bytes::from(vec![0; DATA_BYTES + 1]);
-        pair.adapter.write(pair.serving, long).expect("room");
-        assert_eq!(commit(&mut pair), Said::Incomplete);
+        pair.ends[1].write(serving, long).expect("room");
+        assert_eq!(commit(&mut pair.ends[1]), Said::Incomplete);
     }
 
     #[test]
     fn a_place_that_was_given_to_another_connection_is_not_written() {
-        let mut pair = Pair::new();
-        let (memory, ticket) = broker(&pair.flow());
+        let (pair, _, serving) = connected();
+        let [_, mut adapter] = pair.ends;
+        let flow = adapter.flow(serving);
+        let (memory, ticket) = broker(&flow);
         let place = memory.place(3).expect("a place");
         let mut ledger = Ledger::default();
         ledger.hear(&memory);
-        ledger.write(NOW, &memory, &mut pair.adapter);
-        assert!(ledger.has(&memory, &pair.flow()));
+        ledger.write(NOW, &memory, &mut adapter);
+        assert!(ledger.has(&memory, &flow));
         let other = Flow {
             local: Endpoint::new([10, 0, 0, 2].into(), 81),
-            ..pair.flow()
+            ..flow
         };
         place.vacate(ticket.number);
         place.occupy(&other, 0, false);
-        pair.adapter
-            .write(pair.serving, Bytes::from_static(b"answer"))
+        adapter
+            .write(serving, Bytes::from_static(b"answer"))
             .expect("room");
-        ledger.write(NOW, &memory, &mut pair.adapter);
+        ledger.write(NOW, &memory, &mut adapter);
         assert_eq!(place.record.read(), Said::Untouched);
-        assert!(!ledger.has(&memory, &pair.flow()));
+        assert!(!ledger.has(&memory, &flow));
         ledger.sweep(&memory, |_| Remains::Connection);
         assert_eq!(ledger.held.len(), 0);
     }
 
     #[test]
     fn the_owner_of_a_connection_is_reported_at_each_step() {
-        let mut pair = Pair::new();
-        let flow = pair.flow();
+        let (pair, _, mut serving) = connected();
+        let [_, mut adapter] = pair.ends;
+        let flow = adapter.flow(serving);
         let (memory, ticket) = broker(&flow);
         let place = memory.place(3).expect("a place");
         let ledger: Arc<Mutex<Ledger>> = Arc::default();
         let mut keeper = Keeper::new(&memory, &ledger);
-        let taken = pair.adapter.export(NOW, pair.serving);
+        let taken = adapter.export(NOW, serving);
         let taken = seal(&memory, Stage::Taken, ticket, taken);
         assert_eq!(keeper.claim(Some(7), &taken), Ok(()));
         assert_eq!(place.owner(), (ticket.number, Owner::Adapter));
         let bare = taken.with_seal(None);
-        pair.serving = pair.adapter.import(NOW, bare).expect("it is sound");
-        lock(&ledger).write(NOW, &memory, &mut pair.adapter);
+        serving = adapter.import(NOW, bare).expect("it is sound");
+        lock(&ledger).write(NOW, &memory, &mut adapter);
         lock(&ledger).sweep(&memory, |_| Remains::Connection);
         assert_eq!(place.owner(), (ticket.number, Owner::Adapter));
 
-        let released = keeper.release(pair.adapter.export(NOW, pair.serving));
+        let released = keeper.release(adapter.export(NOW, serving));
         assert_eq!(place.owner(), (ticket.number, Owner::Application));
         assert_eq!(ticket_of(&memory, Stage::Released, &released), Some(ticket));
         assert_eq!(lock(&ledger).with_applications(&memory), 1);
@@ -445,11 +428,12 @@ mod tests {
 
     #[test]
     fn a_connection_is_claimed_once_and_only_by_its_user() {
-        let mut pair = Pair::new();
-        let flow = pair.flow();
+        let (pair, _, serving) = connected();
+        let [_, mut adapter] = pair.ends;
+        let flow = adapter.flow(serving);
         let (memory, ticket) = broker(&flow);
         let mut keeper = Keeper::new(&memory, &Arc::default());
-        let taken = pair.adapter.export(NOW, pair.serving);
+        let taken = adapter.export(NOW, serving);
         let sealed = seal(&memory, Stage::Taken, ticket, taken.clone());
         let refused = Err(Status::NotYours);
         assert_eq!(keeper.claim(Some(7), &taken), refused, "it has no seal");

@@ -1,8 +1,8 @@
 //! A stack with a memory limit: how much it holds, and that everything still arrives.
 
-use baton_tcp::{Config, ConnId, Refusal, Segment, Stack};
-use baton_testkit::{Pattern, endpoint, in_use};
-use baton_wire::{Flow, Span, Time};
+use baton_tcp::{Config, ConnId, Refusal, Stack};
+use baton_testkit::{Pattern, Stacks, endpoint, in_use};
+use baton_wire::{Flow, Span};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -16,96 +16,86 @@ struct Progress {
     read: u64,
 }
 
-/// Many clients and a server on a link without delay. The memory of the server's stack is limited.
-struct World {
-    now: Time,
-    client: Stack<Bytes>,
-    server: Stack<Bytes>,
+/// Transfers between many clients and a server. The memory of the server's stack is limited.
+struct Transfers {
+    /// The clients' stack and the server's.
+    pair: Stacks<Bytes>,
     /// For each client, the client's and the server's connection.
-    pairs: Vec<(ConnId, ConnId)>,
+    conns: Vec<[ConnId; 2]>,
     progress: BTreeMap<(bool, ConnId), Progress>,
-    segments: u64,
 }
 
-impl World {
+impl Transfers {
     fn new(config: &Config) -> Self {
         let mut server = Stack::new(config.clone(), 2);
         server.limit_memory(LIMIT);
         server.listen(endpoint(2, 80), 2000);
+        // The client's buffer is small, so that the server holds the data that a client does not read.
+        let of_client = Config {
+            receive_buffer: 16 * 1024,
+            ..config.clone()
+        };
         Self {
-            now: Time::ZERO,
-            // The client's buffer is small, so that the server holds the data that a client does not read.
-            client: Stack::new(
-                Config {
-                    receive_buffer: 16 * 1024,
-                    ..config.clone()
-                },
-                1,
-            ),
-            server,
-            pairs: Vec::new(),
+            pair: Stacks::joined([Stack::new(of_client, 1), server]),
+            conns: Vec::new(),
             progress: BTreeMap::new(),
-            segments: 0,
         }
+    }
+
+    fn server(&mut self) -> &mut Stack<Bytes> {
+        &mut self.pair.ends[1]
     }
 
     /// Opens connections that belong to a user of the server.
     fn open(&mut self, count: usize, user: u32) -> Vec<usize> {
-        let first = self.pairs.len();
+        let first = self.conns.len();
         for index in first..first + count {
             let flow = Flow {
                 local: endpoint(1, 1000 + index as u16),
                 remote: endpoint(2, 80),
             };
-            let client = self.client.connect(self.now, flow).expect("a free port");
+            let client = self.pair.ends[0].connect(self.pair.now, flow);
             self.exchange();
-            let server = self.server.find(&flow.reversed()).expect("it is open");
-            let listener = self.server.listeners().next().expect("a listener");
-            assert_eq!(self.server.accept(listener), Some(server));
-            self.server.set_user(server, user);
-            self.pairs.push((client, server));
+            let server = self.server().find(&flow.reversed()).expect("it is open");
+            let listener = self.server().listeners().next().expect("a listener");
+            assert_eq!(self.server().accept(listener), Some(server));
+            self.server().set_user(server, user);
+            self.conns.push([client.expect("a free port"), server]);
         }
         (first..first + count).collect()
     }
 
-    /// Delivers all segments, each with its data in newly allocated memory.
+    /// Delivers all segments.
     fn exchange(&mut self) {
-        loop {
-            while self.client.poll_event().is_some() {}
-            while self.server.poll_event().is_some() {}
-            if let Some((_, segment)) = self.client.poll_transmit(self.now) {
-                self.server.handle_segment(self.now, owned(&segment));
-                self.keeps_its_limit();
-            } else if let Some((_, segment)) = self.server.poll_transmit(self.now) {
-                self.client.handle_segment(self.now, owned(&segment));
-            } else {
-                return;
-            }
-            self.segments += 1;
+        self.keeps_its_limit();
+        self.pair.settle();
+        self.keeps_its_limit();
+        for stack in &mut self.pair.ends {
+            while stack.poll_event().is_some() {}
         }
     }
 
-    fn keeps_its_limit(&self) {
-        let memory = self.server.memory().expect("a limit");
+    fn keeps_its_limit(&mut self) {
+        let memory = self.server().memory().expect("a limit");
         assert!(memory.held <= memory.limit, "{memory:?}");
     }
 
     /// Advances the clock, and runs timers.
     fn wait(&mut self, time: Span) {
-        self.now += time;
-        self.client.handle_timeouts(self.now);
-        self.server.handle_timeouts(self.now);
+        self.pair.now += time;
         self.exchange();
+    }
+
+    /// Returns one end of a connection, and its progress.
+    fn end(&mut self, index: usize, by_server: bool) -> (&mut Stack<Bytes>, ConnId, &mut Progress) {
+        let id = self.conns[index][usize::from(by_server)];
+        let progress = self.progress.entry((by_server, id)).or_default();
+        (&mut self.pair.ends[usize::from(by_server)], id, progress)
     }
 
     /// Lets one end write as much as fits, up to `total` bytes.
     fn write(&mut self, index: usize, by_server: bool, total: u64) {
-        let (client, server) = self.pairs[index];
-        let (stack, id) = match by_server {
-            true => (&mut self.server, server),
-            false => (&mut self.client, client),
-        };
-        let progress = self.progress.entry((by_server, id)).or_default();
+        let (stack, id, progress) = self.end(index, by_server);
         while progress.written < total {
             let left = (total - progress.written) as usize;
             let piece = Pattern::new(index as u64).piece(progress.written, left);
@@ -122,12 +112,7 @@ impl World {
 
     /// Lets one end read everything available; returns how much it has read since the start.
     fn read(&mut self, index: usize, by_server: bool) -> u64 {
-        let (client, server) = self.pairs[index];
-        let (stack, id) = match by_server {
-            true => (&mut self.server, server),
-            false => (&mut self.client, client),
-        };
-        let progress = self.progress.entry((by_server, id)).or_default();
+        let (stack, id, progress) = self.end(index, by_server);
         while let Some(piece) = stack.read(id, 1 << 16) {
             Pattern::new(index as u64).check(progress.read, &piece);
             progress.read += piece.len() as u64;
@@ -154,15 +139,6 @@ impl World {
     }
 }
 
-/// Returns a copy of the segment with its data in newly allocated memory.
-fn owned(segment: &Segment<Bytes>) -> Segment<Bytes> {
-    let mut own = segment.clone();
-    for piece in &mut own.payload {
-        *piece = Bytes::copy_from_slice(piece);
-    }
-    own
-}
-
 fn config() -> Config {
     Config {
         send_buffer: 1 << 20,
@@ -173,75 +149,78 @@ fn config() -> Config {
 
 #[test]
 fn slow_readers_leave_other_users_their_share() {
-    let mut world = World::new(&config());
-    let slow = world.open(200, 1);
+    let mut transfers = Transfers::new(&config());
+    let slow = transfers.open(200, 1);
     for _ in 0..20 {
         for &index in &slow {
-            world.write(index, true, 2 * MIB);
+            transfers.write(index, true, 2 * MIB);
         }
-        world.exchange();
+        transfers.exchange();
     }
-    let memory = world.server.memory().expect("a limit");
+    let memory = transfers.server().memory().expect("a limit");
     assert!(memory.largest_user > LIMIT / 3, "{memory:?}");
     assert!(memory.largest_user < LIMIT * 6 / 10, "{memory:?}");
-    assert!(!world.server.has_memory_for(Some(1), 1 << 20));
-    assert!(world.server.has_memory_for(Some(2), 1 << 20));
-    let others = world.open(4, 2);
-    assert!(world.server.write_limit(world.pairs[others[0]].1) > 100_000);
-    world.finish(&others, true, 4 * MIB);
-    world.server.check();
-    world.finish(&slow, true, 2 * MIB);
-    world.server.check();
+    assert!(!transfers.server().has_memory_for(Some(1), 1 << 20));
+    assert!(transfers.server().has_memory_for(Some(2), 1 << 20));
+    let others = transfers.open(4, 2);
+    let [_, other] = transfers.conns[others[0]];
+    assert!(transfers.server().write_limit(other) > 100_000);
+    transfers.finish(&others, true, 4 * MIB);
+    transfers.server().check();
+    transfers.finish(&slow, true, 2 * MIB);
+    transfers.server().check();
 }
 
 #[test]
 fn windows_close_before_the_memory_is_full() {
-    let mut world = World::new(&config());
-    let senders = world.open(8, 1);
+    let mut transfers = Transfers::new(&config());
+    let senders = transfers.open(8, 1);
     for _ in 0..20 {
         for &index in &senders {
-            world.write(index, false, MIB);
+            transfers.write(index, false, MIB);
         }
-        world.wait(Span::from_ms(300));
+        transfers.wait(Span::from_ms(300));
     }
-    let memory = world.server.memory().expect("a limit");
+    let memory = transfers.server().memory().expect("a limit");
     assert!(memory.largest_user > LIMIT / 3, "{memory:?}");
-    let others = world.open(2, 2);
-    world.finish(&others, false, 2 * MIB);
-    assert_eq!(world.server.stats().refused.get(Refusal::NoMemory), 0);
-    world.finish(&senders, false, MIB);
-    world.server.check();
+    let others = transfers.open(2, 2);
+    transfers.finish(&others, false, 2 * MIB);
+    assert_eq!(transfers.server().stats().refused.get(Refusal::NoMemory), 0);
+    transfers.finish(&senders, false, MIB);
+    transfers.server().check();
 }
 
 #[test]
 fn data_beyond_scarce_memory_is_refused_and_arrives_later() {
-    let mut world = World::new(&Config {
+    let mut transfers = Transfers::new(&Config {
         initial_window_segments: 600,
         ..config()
     });
     // While the server reads all data at once, it offers a large window to each connection. Then all connections use their windows.
-    let senders = world.open(40, 1);
-    world.finish(&senders, false, MIB / 2);
+    let senders = transfers.open(40, 1);
+    transfers.finish(&senders, false, MIB / 2);
     for &index in &senders {
-        world.write(index, false, MIB);
+        transfers.write(index, false, MIB);
     }
-    world.exchange();
-    let refused = world.server.stats().refused.get(Refusal::NoMemory);
+    transfers.exchange();
+    let refused = transfers.server().stats().refused.get(Refusal::NoMemory);
     assert!(refused > 100, "{refused} segments refused");
-    let others = world.open(1, 2);
-    world.finish(&others, false, MIB / 4);
-    world.finish(&senders, false, MIB);
-    world.server.check();
+    let others = transfers.open(1, 2);
+    transfers.finish(&others, false, MIB / 4);
+    transfers.finish(&senders, false, MIB);
+    transfers.server().check();
 }
 
 #[test]
 fn short_segments_take_no_more_memory_than_they_count_for() {
     for holes in [false, true] {
-        let mut world = World::new(&config());
-        let only = world.open(1, 1)[0];
-        let (client, server) = world.pairs[only];
-        world.write(only, false, 1);
-        let (_, first) = world.client.poll_transmit(world.now).expect("a byte");
+        let mut transfers = Transfers::new(&config());
+        let only = transfers.open(1, 1)[0];
+        let [_, conn] = transfers.conns[only];
+        transfers.write(only, false, 1);
+        let now = transfers.pair.now;
+        let [client, server] = &mut transfers.pair.ends;
+        let (_, first) = client.poll_transmit(now).expect("a byte");
         let before = in_use();
         for at in 0..20_000 {
             let mut segment = first.clone();
@@ -251,23 +230,22 @@ fn short_segments_take_no_more_memory_than_they_count_for() {
                 .collect();
             // Every other segment of the first 2,000 is lost.
             if !holes || at >= 2_000 || at % 2 == 1 {
-                world.server.handle_segment(world.now, segment);
+                server.handle_segment(now, segment);
             }
-            while world.server.poll_transmit(world.now).is_some() {}
+            while server.poll_transmit(now).is_some() {}
         }
         let held = in_use() - before;
-        let counted = world.server.memory().expect("a limit").held;
+        let counted = server.memory().expect("a limit").held;
         assert!(held < counted, "{held} in use, {counted} counted");
         assert!(counted < 600_000, "{counted} counted");
-        world.server.check();
+        server.check();
         if !holes {
             let mut read = 0;
-            while let Some(piece) = world.server.read(server, 1 << 16) {
+            while let Some(piece) = server.read(conn, 1 << 16) {
                 Pattern::new(0).check(read, &piece);
                 read += piece.len() as u64;
             }
             assert_eq!(read, 20_000);
         }
-        world.client.abort(client);
     }
 }

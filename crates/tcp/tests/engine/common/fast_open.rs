@@ -2,6 +2,7 @@
 
 use super::{Moves, Scenario, Side, Trace, end};
 use baton_tcp::{ConnId, Event, FastOpen, FastOpenKey, FastOpenKeys, FastOpenListening, Stack};
+use baton_testkit::Pair;
 use baton_wire::{Flags, Flow, Symbolic, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -99,21 +100,12 @@ fn learn(now: Time, client: &mut Stack<Symbolic>, server: &mut Stack<Symbolic>) 
     let config = client.config().clone();
     let id = client.connect_fast_open(now, flow, &config, FastOpen::Cookie);
     let id = id.expect("a free four-tuple");
-    let exchange = |client: &mut Stack<Symbolic>, server: &mut Stack<Symbolic>| {
-        loop {
-            if let Some((_, segment)) = client.poll_transmit(now) {
-                server.handle_segment(now, segment);
-            } else if let Some((_, segment)) = server.poll_transmit(now) {
-                client.handle_segment(now, segment);
-            } else {
-                return;
-            }
-        }
-    };
-    exchange(client, server);
-    client.abort(id);
-    exchange(client, server);
-    for stack in [client, server] {
+    let mut pair = Pair::joined([client, server]);
+    pair.now = now;
+    pair.settle();
+    pair.ends[0].abort(id);
+    pair.settle();
+    for stack in pair.ends {
         while let Some((_, event)) = stack.poll_event() {
             // The server's connection was reset before it was accepted.
             assert!(matches!(
