@@ -127,10 +127,11 @@ fn a_driver_serves_before_and_after_losing_its_adapter() {
     let local = Endpoint::new(at.ip(), at.port());
     driver.os_mut().listen(now, local, 16).expect("a socket");
     let left = adapter(&network, Side::Left);
+    let mut gone = 0;
     thread::scope(|scope| {
         let client = scope.spawn(|| {
             for round in 0..2 {
-                echo_one(&left, at);
+                let _open = echo_one(&left, at);
                 if round == 0 {
                     network.kill(Side::Right);
                     network.start_again(Side::Right);
@@ -140,7 +141,7 @@ fn a_driver_serves_before_and_after_losing_its_adapter() {
         while !client.is_finished() {
             driver.turn();
             while let Some(ready) = driver.next_ready() {
-                echo(&mut driver, ready);
+                gone += u32::from(echo(&mut driver, ready));
             }
             driver.transmit();
             driver
@@ -150,10 +151,11 @@ fn a_driver_serves_before_and_after_losing_its_adapter() {
         client.join().expect("no panic");
     });
     assert_eq!(driver.links_lost(), 1);
+    assert_eq!(gone, 1, "a connection was open when its adapter was lost");
     driver.os().check();
 }
 
-fn echo_one(adapter: &Adapter, at: std::net::SocketAddr) {
+fn echo_one(adapter: &Adapter, at: std::net::SocketAddr) -> TcpStream {
     let start = Instant::now();
     let mut stream = loop {
         match TcpStream::connect_timeout(adapter, at, Duration::from_secs(1)) {
@@ -167,9 +169,11 @@ fn echo_one(adapter: &Adapter, at: std::net::SocketAddr) {
     let mut echo = [0; 4];
     stream.read_exact(&mut echo).expect("received");
     assert_eq!(&echo, b"echo");
+    stream
 }
 
-fn echo(driver: &mut Driver, ready: Ready) {
+/// Handles an event; returns whether a connection was lost.
+fn echo(driver: &mut Driver, ready: Ready) -> bool {
     use baton_host::Receive;
     let mut calls = driver.calls();
     match ready {
@@ -184,10 +188,14 @@ fn echo(driver: &mut Driver, ready: Ready) {
                         "the send buffer has space"
                     );
                 }
-                Receive::WouldBlock => return,
-                Receive::EndOfStream | Receive::Gone => return calls.close(socket),
+                Receive::WouldBlock => return false,
+                end => {
+                    calls.close(socket);
+                    return end == Receive::Gone;
+                }
             }
         },
         Ready::Writable(_) => {}
     }
+    false
 }
