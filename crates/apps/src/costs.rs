@@ -2,7 +2,7 @@
 
 use baton_host::adapter::Calls;
 use baton_host::layer::LayerCalls;
-use baton_host::{FileContent, Sockets};
+use baton_host::{FileContent, SocketId, Sockets};
 use baton_kernel::{Access, Op, Pool};
 
 /// Receives the reports. By default, ignores them.
@@ -15,6 +15,11 @@ pub trait Costs {
     /// Reports that the application read a part of a file that is mapped into its memory.
     fn read_file(&mut self, content: &FileContent) {
         let _ = content;
+    }
+
+    /// Reports that the application read a part of a file into its buffer for `socket`, by a system call.
+    fn read(&mut self, socket: SocketId, content: &FileContent) {
+        let _ = (socket, content);
     }
 
     /// Reports that the application accessed `len` bytes, starting at `offset`, in `slot` of its own `pool`.

@@ -1,5 +1,5 @@
-//! An event-driven web server in the style of Flash: one process, non-blocking sockets, `sendfile` for static content; headers and dynamic
-//! content are copied.
+//! An event-driven web server in the style of Flash: one process, non-blocking sockets, `sendfile` for static content unless another way is
+//! configured; headers and dynamic content are copied.
 
 mod connection;
 mod http;
@@ -43,6 +43,21 @@ pub struct Config {
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_bytes: Option<u32>,
+    /// How the content of files reaches sockets.
+    pub file_io: FileIo,
+}
+
+/// Ways in which the content of files reaches sockets (data-caching 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileIo {
+    /// `sendfile` sends pages of the kernel's file cache, without a copy. Only this content can be in data caches on NICs.
+    #[default]
+    Sendfile,
+    /// The server maps files into its memory, as Flash does, and writes from there: one copy.
+    Mapped,
+    /// The server reads files into a buffer, and writes from there: two copies.
+    Read,
 }
 
 impl Default for Config {
@@ -53,6 +68,7 @@ impl Default for Config {
             read_ahead_bytes: 16 * 1024,
             keep_alive: true,
             turn_bytes: None,
+            file_io: FileIo::default(),
         }
     }
 }

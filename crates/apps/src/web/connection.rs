@@ -1,7 +1,7 @@
 //! One connection of the web server, which receives requests and sends responses in order.
 
 use super::http::{Http, Parsed, Program, Request};
-use super::{CONNECTION_BYTES, Config, Stats};
+use super::{CONNECTION_BYTES, Config, FileIo, Stats};
 use crate::MeteredSockets;
 use baton_host::{FileContent, Gone, Receive, SocketId};
 use baton_kernel::footprint::{APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET};
@@ -318,7 +318,12 @@ impl<P: Payload, S: Default> Connection<P, S> {
                 Some(program) => {
                     response.send_dynamic((&request, program), http, sockets, socket, left)?
                 }
-                None => response.send_file(&request, http, sockets, socket, left)?,
+                None if config.file_io == FileIo::Sendfile => {
+                    response.send_file(&request, http, sockets, socket, left)?
+                }
+                None => {
+                    response.send_read((&request, config.file_io), http, sockets, socket, left)?
+                }
             };
             stats.content_bytes += response.sent - before;
             if outcome != Sent::All {
@@ -441,6 +446,41 @@ impl<P: Payload> Response<P> {
             let page = FileContent::new(request.file, self.sent, len.into());
             program.produce(&page, sockets, socket);
         }
+        self.send_produced(sockets, socket)
+    }
+
+    /// Gives a run of a file's content to the socket by copying. Reads the run unless one is left from before.
+    fn send_read(
+        &mut self,
+        (request, how): (&Request, FileIo),
+        http: &mut impl Http<P>,
+        sockets: &mut impl MeteredSockets<P>,
+        socket: SocketId,
+        left: u64,
+    ) -> Result<Sent, Gone> {
+        if self.produced.is_none() {
+            let len = left.min(DYNAMIC_RUN);
+            let Some(content) = http.content(request, self.sent, len as u32) else {
+                return Ok(Sent::Changed);
+            };
+            self.produced = Some(content);
+            if let Some(name) = http.name(request, self.sent) {
+                let part = FileContent { len, ..name };
+                match how {
+                    FileIo::Read => sockets.read(socket, &part),
+                    FileIo::Sendfile | FileIo::Mapped => sockets.read_file(&part),
+                }
+            }
+        }
+        self.send_produced(sockets, socket)
+    }
+
+    /// Gives what is left of a run to the socket.
+    fn send_produced(
+        &mut self,
+        sockets: &mut impl MeteredSockets<P>,
+        socket: SocketId,
+    ) -> Result<Sent, Gone> {
         let before = self.produced.as_ref().map_or(0, Payload::len);
         let done = send_copied(&mut self.produced, sockets, socket)?;
         self.sent += (before - self.produced.as_ref().map_or(0, Payload::len)) as u64;

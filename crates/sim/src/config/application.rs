@@ -2,6 +2,7 @@
 
 use super::{Invalid, WorkloadConfig, one_to, positive};
 use baton_apps::web;
+use baton_kernel::FileCacheConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,7 +83,11 @@ impl ApplicationConfig {
     }
 
     /// Checks the constraints that types cannot express, and that clients ask for what the server offers.
-    pub(super) fn validate(&self, workload: &WorkloadConfig) -> Result<(), Invalid> {
+    pub(super) fn validate(
+        &self,
+        workload: &WorkloadConfig,
+        files: &FileCacheConfig,
+    ) -> Result<(), Invalid> {
         let kind = "workload.kind";
         match (self, workload) {
             (Self::Live(live), WorkloadConfig::Fixed(fixed)) => {
@@ -114,6 +119,14 @@ impl ApplicationConfig {
             }
             (Self::Web(web), _) => {
                 let turn = web.turn_bytes.map_or(1, u64::from);
+                if web.file_io != web::FileIo::Sendfile && files.kib > 0 {
+                    let expected = "0, because only \"sendfile\" (application.file_io) waits for pages that are not in memory";
+                    return Err(Invalid::new(
+                        "host.kernel.file_cache.kib",
+                        files.kib,
+                        expected,
+                    ));
+                }
                 positive("application.turn_bytes", turn)
             }
             (Self::Pages(_), WorkloadConfig::RemoteFiles(_)) => {

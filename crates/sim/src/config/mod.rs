@@ -155,7 +155,8 @@ impl Experiment {
             .map_err(|error| of_interconnect(&error))?;
         self.workload.validate()?;
         self.workload.validate_load(&self.load)?;
-        self.application.validate(&self.workload)?;
+        let files = &self.host.kernel.file_cache;
+        self.application.validate(&self.workload, files)?;
         self.clients.validate()?;
         self.run.validate()?;
         validate_tcp("tcp", &self.tcp)?;

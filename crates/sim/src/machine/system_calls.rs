@@ -155,6 +155,15 @@ impl<K: KernelSockets> Costs for SystemCalls<K> {
         self.0.read_file(content);
     }
 
+    fn read(&mut self, socket: SocketId, content: &FileContent) {
+        let len = content.len as u32;
+        self.begin(socket, Op::SyscallRead);
+        footprint::file_lookup(self.0.parts().1, content.file.0);
+        self.0.read_file(content);
+        self.0.parts().1.run(Op::CopyKilobyte, len.div_ceil(1024));
+        (self.0).touch_application(socket, APP_SEND_OFFSET, len, Access::Write);
+    }
+
     fn touch(&mut self, pool: Pool, slot: u32, offset: u32, len: u32, access: Access) {
         let layer = Layer::Application;
         let (_, meter) = self.0.parts();
