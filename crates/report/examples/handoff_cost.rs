@@ -32,8 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let figure = Groups {
         title: format!("{server}: processor time per request, compared with the kernel"),
         x: "connections".to_owned(),
-        y: "server core's time per request / that in the kernel with its offloads, for files of"
-            .to_owned(),
+        y: "server core's time per request (in the kernel with its offloads on = 1)".to_owned(),
         level: Some((1.0, "kernel, its offloads on".to_owned())),
         names: groups.iter().map(|row| grouped(row.connections)).collect(),
         panels: panels.into_iter().map(panel).collect(),
@@ -65,7 +64,9 @@ fn panel(rows: &[Row<'_>]) -> GroupPanel {
         ..GroupSeries::default()
     });
     GroupPanel {
-        y: rows.first().map_or(String::new(), |row| size(row.file)),
+        y: rows
+            .first()
+            .map_or(String::new(), |row| format!("files of {}", size(row.file))),
         series: series.collect(),
     }
 }

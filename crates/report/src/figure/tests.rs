@@ -206,10 +206,12 @@ fn runs_that_are_not_drawn_are_named() {
 }
 
 #[test]
-fn a_loss_is_written_where_no_bar_can_be() {
+fn a_loss_is_a_bar_below_zero() {
     let mut figure = groups();
-    figure.panels[1].series[0].values[1] = Some(-3.25);
-    assert!(says(&svg(figure), "-3.25"));
+    let ticks = |figure: &Groups| says(&svg(figure.clone()), "-5");
+    assert!(!ticks(&figure));
+    figure.panels[1].series[0].values[1] = Some(-5.25);
+    assert!(ticks(&figure));
 }
 
 #[test]

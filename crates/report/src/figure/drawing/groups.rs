@@ -7,7 +7,6 @@ use super::axes::{self, BESIDE, Below};
 use super::legend::{self, Sample};
 use super::look::{BLACK, Dash};
 use super::sheet::{Sheet, TEXT};
-use crate::significant;
 use plotters::style::text_anchor::HPos;
 use std::iter::repeat;
 
@@ -56,24 +55,20 @@ impl GroupPanel {
             for (group, height) in series.values.iter().enumerate() {
                 let Some(height) = height else { continue };
                 let left = group as f64 + (1.0 - WIDTH) / 2.0 + i as f64 * bar;
-                if *height < 0.0 {
-                    // Bars start on the axis: there are none below it.
-                    let (h, v) = place(left + bar / 2.0, 0.0);
-                    let above = (h, v - sheet.px(TEXT * 1.3));
-                    sheet.text(&significant(*height), TEXT, HPos::Center, above)?;
-                    continue;
-                }
                 sheet.area(place(left, 0.0), place(left + bar, *height), i)?;
                 if let Some(half) = series.half_widths.get(group).copied().flatten() {
                     let middle = left + bar / 2.0;
-                    let ends = [(*height - half).max(0.0), *height + half];
+                    let ends = [*height - half, *height + half];
                     draw_interval(sheet, ends.map(|end| place(middle, end)))?;
                 }
             }
         }
+        let across = |at: f64| [0.0, groups as f64].map(|group| place(group, at)).to_vec();
+        if y.from < 0.0 {
+            sheet.line(across(0.0), BLACK, 1.0, None)?;
+        }
         if let Some((level, _)) = shared.level {
-            let ends = [0.0, groups as f64].map(|at| place(at, *level));
-            sheet.line(ends.to_vec(), BLACK, 1.6, LEVEL)?;
+            sheet.line(across(*level), BLACK, 1.6, LEVEL)?;
         }
         let middle = |group: usize| place(group as f64 + 0.5, y.from);
         Ok((0..groups).map(middle).collect())
@@ -84,7 +79,11 @@ impl GroupSeries {
     fn ends(&self) -> impl Iterator<Item = f64> {
         let halves = self.half_widths.iter().copied().chain(repeat(None));
         let bars = self.values.iter().zip(halves);
-        bars.filter_map(|(height, half)| Some(((*height)? + half.unwrap_or_default()).max(0.0)))
+        let ends = bars.filter_map(|(height, half)| {
+            let (height, half) = ((*height)?, half.unwrap_or_default());
+            Some([height - half, height + half])
+        });
+        ends.flatten()
     }
 }
 
