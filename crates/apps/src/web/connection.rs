@@ -19,8 +19,8 @@ const FILE_BYTES: u32 = 256;
 const REQUEST: (u32, u32) = (CONNECTION_BYTES, 320);
 /// Maximum number of content bytes given to the socket at a time.
 const LONGEST_RUN: u64 = 1 << 30;
-/// Maximum number of bytes of dynamic content produced at a time: the size of the connection's buffer.
-const DYNAMIC_RUN: u64 = APP_HALF_BYTES as u64;
+/// Maximum number of content bytes that are copied at a time: the size of the connection's buffer.
+const COPIED_RUN: u64 = APP_HALF_BYTES as u64;
 
 /// Progress of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -438,12 +438,10 @@ impl<P: Payload> Response<P> {
             if self.sent == 0 {
                 program.begin(sockets);
             }
-            let len = left.min(DYNAMIC_RUN) as u32;
-            let Some(content) = http.content(request, self.sent, len) else {
+            let Some(len) = self.take_run(request, http, left) else {
                 return Ok(Sent::Changed);
             };
-            self.produced = Some(content);
-            let page = FileContent::new(request.file, self.sent, len.into());
+            let page = FileContent::new(request.file, self.sent, len);
             program.produce(&page, sockets, socket);
         }
         self.send_produced(sockets, socket)
@@ -459,11 +457,9 @@ impl<P: Payload> Response<P> {
         left: u64,
     ) -> Result<Sent, Gone> {
         if self.produced.is_none() {
-            let len = left.min(DYNAMIC_RUN);
-            let Some(content) = http.content(request, self.sent, len as u32) else {
+            let Some(len) = self.take_run(request, http, left) else {
                 return Ok(Sent::Changed);
             };
-            self.produced = Some(content);
             if let Some(name) = http.name(request, self.sent) {
                 let part = FileContent { len, ..name };
                 match how {
@@ -473,6 +469,13 @@ impl<P: Payload> Response<P> {
             }
         }
         self.send_produced(sockets, socket)
+    }
+
+    /// Takes the next run of content, which is to be copied. Returns its length, or `None` if the content has changed.
+    fn take_run(&mut self, request: &Request, http: &mut impl Http<P>, left: u64) -> Option<u64> {
+        let len = left.min(COPIED_RUN);
+        self.produced = Some(http.content(request, self.sent, len as u32)?);
+        Some(len)
     }
 
     /// Gives what is left of a run to the socket.

@@ -13,7 +13,7 @@ const BAR_AFTER: Duration = Duration::from_secs(1);
 /// Time between two lines, where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Maximum number of finished jobs below the bar.
+/// Maximum number of finished jobs that are listed below the progress bar.
 const ROWS: usize = 16;
 
 /// Steps of the bar.

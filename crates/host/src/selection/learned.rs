@@ -32,7 +32,7 @@ const WORTH: f64 = 0.05;
 const LOSS: f64 = 0.04;
 /// Relative gain of requests per second that is worth a change, whatever the cost.
 const GAIN: f64 = 0.08;
-/// Part of the number of connections by which it may change during a sample. While more of them come or go, the rate says nothing.
+/// A sample is discarded if the number of connections changes by more than one in this many: the rate then depends on that change.
 const STEADY: u64 = 16;
 /// Part of the send requests that may belong to large responses, for which a connection would move there and back.
 const MOST_LARGE: u64 = 4;

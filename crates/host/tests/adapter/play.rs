@@ -436,7 +436,7 @@ impl Player {
         }
     }
 
-    /// Lets something happen that is no call and no request.
+    /// Plays a line that is neither a call of the application nor a request of the adapter.
     fn pass(&mut self, words: &[&str]) -> Result<(), String> {
         let transfers = self.script().transfers();
         let script = self.script();

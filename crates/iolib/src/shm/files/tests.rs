@@ -107,7 +107,7 @@ fn a_file_is_passed_once_per_revision() {
     assert_ne!(second, first);
     let read = shared.read(second, 21);
     assert_eq!(read.as_deref(), Some(&b"first content, longer"[..]));
-    // Replaced by another file, as deployments do it.
+    // A deployment replaces the file by another of the same name.
     let other = shared.file("two", b"other content");
     std::fs::rename(&other, &path).expect("same folder");
     let third = shared.lend(&path).expect("it is passed");
