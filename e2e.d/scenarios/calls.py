@@ -9,6 +9,7 @@ LONG = 3  # seconds to wait for an event that must happen
 SHORT = 0.25  # seconds to wait for an event that must not happen
 RDHUP = 0x2000
 NAMES = {1: "IN", 2: "PRI", 4: "OUT", 8: "ERR", 16: "HUP", 32: "NVAL", RDHUP: "RDHUP"}
+CLOSED = 7  # TCP_CLOSE in the kernel's <net/tcp_states.h>
 TCP, SOL, ET = socket.IPPROTO_TCP, socket.SOL_SOCKET, select.EPOLLET
 
 
@@ -63,6 +64,10 @@ def until(holds, seconds=LONG):
 
 def unread(c, count):
     return until(lambda: ioctl(c, termios.FIONREAD) >= count) or ioctl(c, termios.FIONREAD)
+
+
+def tcp_state(c):
+    return c.getsockopt(TCP, socket.TCP_INFO, 1)[0]
 
 
 def is_over(c):

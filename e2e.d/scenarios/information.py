@@ -1,7 +1,7 @@
 """Information about a connection: options, addresses, queues."""
 import ctypes, fcntl, os, socket, struct, termios, time
 
-from calls import LONG, SHORT, SOL, TCP, c_call, int_option, ioctl, outcome, polled, scenario, unread, until, words
+from calls import CLOSED, LONG, RDHUP, SHORT, SOL, TCP, c_call, int_option, ioctl, outcome, polled, scenario, tcp_state, unread, until, words
 from peer import Peer
 
 
@@ -57,11 +57,11 @@ def tcp_info_tells(c, p):
     seen += [0 < rtt < 1_000_000, rttvar > 0, ssthresh > 0, cwnd >= 2, words[23], longs[2] > 0, longs[3] >= 5]
     seen += [len(c.getsockopt(TCP, socket.TCP_INFO, 1)), len(c.getsockopt(TCP, socket.TCP_INFO, 92))]
     p.shutdown()
-    polled(c)
+    polled(c, RDHUP)
     seen.append(tcp_info(c)[0][0])
     c.shutdown(socket.SHUT_WR)
     p.drain()
-    return seen + [until(lambda: tcp_info(c)[0][0] == 7)]
+    return seen + [until(lambda: tcp_state(c) == CLOSED)]
 
 
 @scenario
