@@ -183,7 +183,7 @@ impl Play {
         });
         world.attach();
         for app in 0..2 {
-            share_clock(&mut world, app);
+            introduce(&mut world, app);
         }
         for addr in [PEER, PEER_V6] {
             world.peer_listens(Endpoint::new(addr, PEER_PORT));
@@ -550,7 +550,7 @@ impl Play {
             self.check_sent(model, &maybe_sent);
         }
         let app = self.world.attach();
-        share_clock(&mut self.world, app);
+        introduce(&mut self.world, app);
         self.models[model] = Model {
             app,
             ..Model::default()
@@ -815,10 +815,11 @@ impl Model {
     }
 }
 
-/// Enables timestamps for an application, on a clock that it shares with the adapter.
-fn share_clock(world: &mut World, app: usize) {
+/// Enables timestamps for an application, on a clock that it shares with the adapter, and lets it share listeners with the others.
+fn introduce(world: &mut World, app: usize) {
     let session = world.apps[app].session.expect("it is attached");
     world.adapter.set_epoch(session, EPOCH_NS);
+    world.adapter.set_user(session, 0);
 }
 
 fn read_all(stack: &mut baton_tcp::Stack<Symbolic>, conn: &mut PeerConn) {

@@ -6,7 +6,6 @@ use baton_abi::address::Family;
 use baton_sockets::{Readiness, TcpStream};
 use libc::c_int;
 use smallvec::SmallVec;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -100,9 +99,9 @@ impl Description {
         }
     }
 
-    /// Creates the description of a listener at these addresses.
-    pub fn listener(addresses: Vec<SocketAddr>, family: Family, nonblocking: bool) -> Self {
-        let listener = Arc::new(Listener::new(addresses));
+    /// Creates the description of a listener.
+    pub fn listener(listener: Listener, family: Family, nonblocking: bool) -> Self {
+        let listener = Arc::new(listener);
         let description = Self::new(Place::Listener(listener), family);
         description
             .nonblocking
@@ -115,8 +114,7 @@ impl Description {
         let Some(listener) = self.as_listener() else {
             return Self::kernel(self.family);
         };
-        let addresses = listener.addresses().to_vec();
-        let copy = Self::listener(addresses, self.family, self.is_nonblocking());
+        let copy = Self::listener(listener.for_child(), self.family, self.is_nonblocking());
         copy.times.set_as(&self.times);
         let nodelay = self.nodelay.load(Ordering::Relaxed);
         copy.nodelay.store(nodelay, Ordering::Relaxed);

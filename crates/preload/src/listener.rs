@@ -5,7 +5,7 @@
 
 use crate::reason::{Reason, tell};
 use crate::session::{self, PAUSE};
-use baton_sockets::TcpListener;
+use baton_sockets::{ListenOptions, TcpListener};
 use smallvec::SmallVec;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -19,6 +19,7 @@ pub type Listening = SmallVec<[Arc<TcpListener>; 2]>;
 #[derive(Debug)]
 pub struct Listener {
     addresses: Vec<SocketAddr>,
+    options: ListenOptions,
     state: Mutex<State>,
 }
 
@@ -33,7 +34,8 @@ struct State {
 }
 
 impl Listener {
-    pub fn new(addresses: Vec<SocketAddr>) -> Self {
+    /// Creates a listener at these addresses. `share` identifies the listeners of other processes that may have the same addresses.
+    pub fn new(addresses: Vec<SocketAddr>, share: u32) -> Self {
         let state = State {
             listening: Listening::new(),
             missing: addresses.clone(),
@@ -42,13 +44,17 @@ impl Listener {
         };
         Self {
             addresses,
+            options: ListenOptions {
+                share,
+                ..Default::default()
+            },
             state: Mutex::new(state),
         }
     }
 
-    /// Returns the addresses at which the adapter listens or is to listen.
-    pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
+    /// Returns the same listener for the child of fork(2), which shares the addresses with its parent.
+    pub fn for_child(&self) -> Self {
+        Self::new(self.addresses.clone(), self.options.share)
     }
 
     /// Returns the adapter's listeners, after another attempt to create missing ones if it is due.
@@ -56,7 +62,7 @@ impl Listener {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = state.tried_at.is_none_or(|at| at.elapsed() >= PAUSE);
         if !state.missing.is_empty() && is_due {
-            state.attempt();
+            state.attempt(self.options);
         }
         state.listening.clone()
     }
@@ -69,7 +75,7 @@ impl Listener {
 }
 
 impl State {
-    fn attempt(&mut self) {
+    fn attempt(&mut self, options: ListenOptions) {
         self.tried_at = Some(Instant::now());
         let Some(adapter) = session::adapter() else {
             return;
@@ -77,7 +83,7 @@ impl State {
         let told = std::mem::replace(&mut self.told, true);
         let listening = &mut self.listening;
         self.missing.retain(|&address| {
-            let error = match TcpListener::bind(adapter, address) {
+            let error = match TcpListener::bind_with(adapter, address, options) {
                 Ok(listener) => {
                     // The call waits, not the socket.
                     let set = listener.set_nonblocking(true);

@@ -126,8 +126,17 @@ pub fn close(fd: c_int) -> Result<usize, Errno> {
 
 /// Returns an integer option of a kernel socket.
 pub fn option(fd: c_int, level: c_int, name: c_int) -> Result<c_int, Errno> {
-    let (mut value, mut len) = (0 as c_int, size_of::<c_int>() as libc::socklen_t);
-    // SAFETY: `len` is the size of the value.
+    integer(fd, level, name)
+}
+
+/// Returns an option of a kernel socket, an integer of 64 bits.
+pub fn long_option(fd: c_int, level: c_int, name: c_int) -> Result<u64, Errno> {
+    integer(fd, level, name)
+}
+
+fn integer<T: Default + Copy>(fd: c_int, level: c_int, name: c_int) -> Result<T, Errno> {
+    let (mut value, mut len) = (T::default(), size_of::<T>() as libc::socklen_t);
+    // SAFETY: `len` is the size of the value, and the callers' types are integers.
     outcome(unsafe {
         call!(
             SYS_getsockopt,

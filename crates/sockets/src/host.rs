@@ -8,7 +8,7 @@ use crate::error::{OpenError, error_of};
 use crate::kernel::{Handoff, KernelLayer, KernelStack};
 use crate::stream::endpoint;
 use baton_bus::descriptor::{SocketOption, Status};
-use baton_host::adapter::NotSubmitted;
+use baton_host::adapter::{ListenOptions, NotSubmitted};
 use baton_host::layer::{HostStack, Place, SocketState};
 use baton_host::{Gone, Ready, Receive, SocketId, Sockets, Unread};
 use baton_iolib::AdapterAddress;
@@ -191,7 +191,7 @@ impl Host {
     pub(crate) fn listen(
         &mut self,
         local: SocketAddr,
-        fast_open: u32,
+        options: ListenOptions,
     ) -> io::Result<(SocketId, SocketAddr)> {
         if let Some(kernel) = &mut self.kernel {
             let (listener, local) = kernel.listen(local, BACKLOG, false)?;
@@ -199,7 +199,7 @@ impl Host {
         }
         let now = self.driver.now();
         let os = self.driver.os_mut();
-        let listening = os.listen_fast_open(now, endpoint(local), BACKLOG, fast_open);
+        let listening = os.listen_with(now, endpoint(local), BACKLOG, options);
         Ok((listening.map_err(error_of)?, local))
     }
 

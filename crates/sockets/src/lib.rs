@@ -59,7 +59,7 @@ mod waiter;
 pub use adapter::{Adapter, is_inside};
 pub use asynchronous::{AsyncTcpListener, AsyncTcpStream};
 pub use baton_bus::descriptor::SocketOption;
-pub use baton_host::adapter::SendTimes;
+pub use baton_host::adapter::{ListenOptions, SendTimes};
 pub use baton_iolib::AdapterAddress;
 pub use baton_tcp::State;
 pub use baton_wire::{Span, Stage, Timestamping};

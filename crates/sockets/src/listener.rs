@@ -6,6 +6,7 @@ use crate::core::Core;
 use crate::poll::sealed::Sealed;
 use crate::stream::{TcpStream, socket_addr};
 use baton_host::SocketId;
+use baton_host::adapter::ListenOptions;
 use std::io::{Error, ErrorKind, Result};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -46,19 +47,17 @@ impl TcpListener {
     /// The address is in use (`AddrInUse`), it is not an address of the adapter (`AddrNotAvailable`), or the adapter is gone
     /// (`NetworkDown`).
     pub fn bind(adapter: &Adapter, local: SocketAddr) -> Result<Self> {
-        Self::bind_fast_open(adapter, local, 0)
+        Self::bind_with(adapter, local, ListenOptions::default())
     }
 
-    /// Listens with TCP Fast Open (RFC 7413): at most `pending` connections may exist whose handshake is not complete; 0 disables Fast
-    /// Open. Such connections are accepted, read and written like all others, but in a network that duplicates packets a request may arrive
-    /// twice, on two connections: use it only for services where that does no harm (RFC 7413 2.1).
+    /// Listens with TCP Fast Open, or at an address that other processes listen at.
     ///
     /// # Errors
     /// The errors of [`TcpListener::bind`].
-    pub fn bind_fast_open(adapter: &Adapter, local: SocketAddr, pending: u32) -> Result<Self> {
+    pub fn bind_with(adapter: &Adapter, local: SocketAddr, options: ListenOptions) -> Result<Self> {
         let handle = Arc::clone(adapter.handle());
         let (socket, local, losses) = handle.call(|core| {
-            let (socket, local) = core.host.listen(local, pending)?;
+            let (socket, local) = core.host.listen(local, options)?;
             core.open_listener(socket);
             Ok::<_, Error>((socket, local, core.host.losses_of_listeners()))
         })?;

@@ -238,6 +238,9 @@ pub enum SocketOption {
     KeepInterval = 10,
     /// TCP_KEEPCNT, likewise.
     KeepProbes = 11,
+    /// Sockets of one user with the same number, which is not 0, may listen at the same address (SO_REUSEPORT, or an inherited listener).
+    /// The connections are accepted by each of them in turn. Must be set before BIND.
+    Share = 12,
 }
 
 bitflags::bitflags! {
@@ -256,7 +259,7 @@ bitflags::bitflags! {
 
 impl SocketOption {
     /// All options.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::NoDelay,
         Self::Cork,
         Self::KeepAlive,
@@ -268,6 +271,7 @@ impl SocketOption {
         Self::KeepIdle,
         Self::KeepInterval,
         Self::KeepProbes,
+        Self::Share,
     ];
 
     fn from_number(number: u16) -> Result<Self, Malformed> {

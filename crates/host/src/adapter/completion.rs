@@ -126,7 +126,7 @@ impl<P: Inline> OsLayer<P> {
             Operation::Listen => Opcode::Listen,
             Operation::Connect => Opcode::Connect,
             Operation::Close | Operation::Shut => Opcode::Close,
-            Operation::SetOption(_) | Operation::FastOpen => Opcode::SetOption,
+            Operation::SetOption(_) | Operation::SetUpOption => Opcode::SetOption,
             Operation::Cancel | Operation::Reclaim => Opcode::Cancel,
             _ => return Err(unrequested),
         };
@@ -141,7 +141,7 @@ impl<P: Inline> OsLayer<P> {
         let (number, status) = (response.socket, response.status);
         match operation {
             Operation::Connect => self.handle_connected(number, status),
-            Operation::Socket | Operation::FastOpen | Operation::Bind | Operation::Listen
+            Operation::Socket | Operation::SetUpOption | Operation::Bind | Operation::Listen
                 if status != Status::Ok =>
             {
                 self.fail(number, status);

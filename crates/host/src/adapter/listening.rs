@@ -9,13 +9,24 @@ use baton_bus::{Descriptor, HostLink, Urgency};
 use baton_wire::{Endpoint, Time};
 use std::collections::VecDeque;
 
+/// Options of a listener.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// Maximum number of connections with TCP Fast Open (RFC 7413) whose handshake is not complete; 0 disables Fast Open. Such connections
+    /// are accepted, read and written like all others, but in a network that duplicates packets a request may arrive twice, on two
+    /// connections: use it only for services where that does no harm (RFC 7413 2.1).
+    pub fast_open: u32,
+    /// Listeners of several processes of one user, with the same number here, may have the same address. Each in turn accepts a connection,
+    /// as long as its process does not have too many that wait to be accepted. 0 means that the listener has its address alone.
+    pub share: u32,
+}
+
 /// One listener.
 #[derive(Clone, Debug)]
 pub(super) struct Listener {
     pub number: u32,
     pub backlog: u32,
-    /// Maximum number of pending Fast Open requests; 0 disables Fast Open.
-    pub fast_open: u32,
+    pub options: ListenOptions,
     /// Connections that the application has not accepted yet.
     pub untaken: VecDeque<u32>,
     /// Number of socket numbers reserved for future connections.
@@ -40,7 +51,7 @@ impl<P: Inline> OsLayer<P> {
         self.listeners.push(Listener {
             number,
             backlog,
-            fast_open: 0,
+            options: ListenOptions::default(),
             untaken: VecDeque::new(),
             reserved: 0,
             paused: false,
@@ -49,28 +60,29 @@ impl<P: Inline> OsLayer<P> {
         Ok(SocketId(number))
     }
 
-    /// Listens with TCP Fast Open (RFC 7413): at most `pending` connections may exist whose handshake is not complete. They can be
-    /// accepted, read and written like others, but requests may arrive twice (RFC 7413 2.1).
+    /// Works like [`OsLayer::listen`], with options.
     ///
     /// # Errors
     /// The errors of [`OsLayer::listen`].
-    pub fn listen_fast_open(
+    pub fn listen_with(
         &mut self,
         now: Time,
         local: Endpoint,
         backlog: u32,
-        pending: u32,
+        options: ListenOptions,
     ) -> Result<SocketId, Status> {
         let listener = self.listen(now, local, backlog)?;
         if let Some(listener) = self.listener_mut(listener.0) {
-            listener.fast_open = pending;
+            listener.options = options;
         }
         Ok(listener)
     }
 
-    /// Returns the maximum number of pending Fast Open requests of this listener.
-    pub(super) fn fast_open_of(&self, number: u32) -> u32 {
-        self.listener(number).map_or(0, |it| it.fast_open)
+    /// Returns the options of a listener.
+    pub(super) fn options_of(&self, number: u32) -> ListenOptions {
+        self.listener(number)
+            .map(|it| it.options)
+            .unwrap_or_default()
     }
 
     /// Accepts the oldest connection of any listener.

@@ -44,6 +44,7 @@ pub use caching::FileChange;
 pub use calls::Calls;
 pub use config::{OsLayerConfig, OsLayerConfigError};
 pub use control::{Completed, Completion, NotSubmitted};
+pub use listening::ListenOptions;
 pub use moving::{Exported, MoveNews};
 pub use packets::PacketPart;
 pub use stats::{NoRoom, NoRoomCounts, OsLayerStats};

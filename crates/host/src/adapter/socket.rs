@@ -66,6 +66,8 @@ pub(super) enum SetUp {
     /// SOCKET.
     #[default]
     Socket,
+    /// SETSOCKOPT SHARE, of a listener that shares its address.
+    Share,
     /// SETSOCKOPT FAST OPEN, of a listener that accepts it or a connection that uses it.
     FastOpen,
     /// BIND, and LISTEN after it.
@@ -84,7 +86,8 @@ pub(super) enum SetUp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Socket,
-    FastOpen,
+    /// Set an option without which the socket cannot be set up.
+    SetUpOption,
     Bind,
     Listen,
     Connect,

@@ -1,5 +1,6 @@
 //! Requests that wait to be submitted to the adapter, for lack of space or until the end of the unit of work.
 
+use super::listening::ListenOptions;
 use super::socket::{Intents, Operation, Phase, SetUp};
 use super::stats::NoRoom;
 use super::{OsLayer, Request};
@@ -125,20 +126,31 @@ impl<P: Inline> OsLayer<P> {
                 (Action::Bind(endpoint), Operation::Bind, SetUp::Name)
             }
             SetUp::Socket if entry.phase == Phase::Listening => {
-                let next = match self.fast_open_of(number) {
+                let next = match self.options_of(number) {
+                    ListenOptions { share: 1.., .. } => SetUp::Share,
+                    ListenOptions { fast_open: 1.., .. } => SetUp::FastOpen,
+                    _ => SetUp::Bind,
+                };
+                (Action::Socket, Operation::Socket, next)
+            }
+            SetUp::Share => {
+                let options = self.options_of(number);
+                let (option, value) = (SocketOption::Share, options.share);
+                let next = match options.fast_open {
                     0 => SetUp::Bind,
                     _ => SetUp::FastOpen,
                 };
-                (Action::Socket, Operation::Socket, next)
+                let action = Action::SetOption { option, value };
+                (action, Operation::SetUpOption, next)
             }
             SetUp::FastOpen => {
                 let option = SocketOption::FastOpen;
                 let (value, next) = match entry.phase {
-                    Phase::Listening => (self.fast_open_of(number), SetUp::Bind),
+                    Phase::Listening => (self.options_of(number).fast_open, SetUp::Bind),
                     _ => (entry.opens_fast.unwrap_or(0), SetUp::Connect),
                 };
                 let action = Action::SetOption { option, value };
-                (action, Operation::FastOpen, next)
+                (action, Operation::SetUpOption, next)
             }
             SetUp::Socket if entry.opens_fast.is_some() => {
                 (Action::Socket, Operation::Socket, SetUp::FastOpen)

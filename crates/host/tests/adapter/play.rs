@@ -23,7 +23,7 @@ use baton_bus::descriptor::{
 };
 use baton_bus::link::{LinkError, MemoryConfig};
 use baton_cluster::script::{CLIENT, LINK, SERVER, Script, response};
-use baton_host::adapter::{FileChange, OsLayerConfig};
+use baton_host::adapter::{FileChange, ListenOptions, OsLayerConfig};
 use baton_host::{
     CoherenceConfig, FileContent, FileId, Gone, NicCacheConfig, Ready, Receive, SocketId, Sockets,
 };
@@ -415,9 +415,25 @@ impl Player {
             }
             ["listen", name, backlog] => (name, script.os.listen(now, SERVER, value(backlog)?)),
             ["listen-fast", name, backlog, pending] => {
-                let (backlog, pending) = (value(backlog)?, value(pending)?);
-                let socket = (script.os).listen_fast_open(now, SERVER, backlog, pending);
-                (name, socket)
+                let fast_open = value(pending)?;
+                let options = ListenOptions {
+                    fast_open,
+                    ..Default::default()
+                };
+                (
+                    name,
+                    script.os.listen_with(now, SERVER, value(backlog)?, options),
+                )
+            }
+            ["listen-shared", name, backlog, share, pending] => {
+                let options = ListenOptions {
+                    fast_open: value(pending)?,
+                    share: value(share)?,
+                };
+                (
+                    name,
+                    script.os.listen_with(now, SERVER, value(backlog)?, options),
+                )
             }
             ["accept", "none"] => return same(&None, &script.calls().accept()),
             ["accept", name] => (

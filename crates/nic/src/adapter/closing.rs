@@ -1,11 +1,12 @@
 //! CLOSE, and all other ways in which connections end.
 
 use super::Ending;
+use super::owners::Place;
 use super::session::{Session, Work};
 use super::socket::Phase;
 use baton_bus::descriptor::{Close, Opcode, Outcome, Status};
 use baton_bus::link::Inline;
-use baton_tcp::{CloseReason, ConnId};
+use baton_tcp::{CloseReason, ConnId, ListenerId};
 use baton_wire::{Payload, Span, Time};
 
 /// Returns the status that reports why a connection has ended.
@@ -103,9 +104,8 @@ impl<P: Payload + Inline> Session<P> {
             return;
         };
         socket.phase = Phase::Idle;
-        let number = socket.number;
-        work.shared.owners.set_listener(listening.id, None);
-        work.stack.unlisten(work.now, listening.id);
+        let (number, place) = (socket.number, self.place(slot));
+        end_listener(work, listening.id, place);
         while let Some(accept) = self.accepts.pop(&mut listening.accepts) {
             for reserved in accept.numbers() {
                 self.release_reserved(work.now, reserved);
@@ -208,11 +208,10 @@ impl<P: Payload + Inline> Session<P> {
         self.states = 0;
         self.count_states(work);
         let until = work.now + Span::from_ms(work.shared.config.drain_ms.into());
-        for (_, socket) in &self.sockets {
+        for (slot, socket) in &self.sockets {
             match socket.phase {
                 Phase::Listening(listening) => {
-                    work.shared.owners.set_listener(listening.id, None);
-                    work.stack.unlisten(work.now, listening.id);
+                    end_listener(work, listening.id, self.place(slot as u32));
                 }
                 Phase::Connecting { conn, .. } => reset(work, conn),
                 Phase::Connected(conn) => {
@@ -241,6 +240,13 @@ impl<P: Payload + Inline> Session<P> {
         work.shared
             .wanted
             .retain(|wanted| wanted.place.session != id);
+    }
+}
+
+/// Removes a socket from a listener. The listener ends with its last socket.
+fn end_listener<P: Payload>(work: &mut Work<'_, P>, listener: ListenerId, place: Place) {
+    if work.shared.owners.leave_listener(listener, place) {
+        work.stack.unlisten(work.now, listener);
     }
 }
 

@@ -1,13 +1,14 @@
 //! BIND, LISTEN and ACCEPT.
 
 use super::options::Options;
+use super::owners::Sharing;
 use super::ports::overlap;
 use super::session::{Session, Work};
 use super::socket::{Listening, Phase};
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{Opcode, Outcome, Peer, Response, Status, write_peer};
 use baton_bus::link::Inline;
-use baton_tcp::{ConnId, Stack};
+use baton_tcp::{ConnId, ListenerId};
 use baton_wire::{Endpoint, Payload, Span, Time};
 
 /// A pending ACCEPT.
@@ -55,9 +56,10 @@ impl<P: Payload + Inline> Session<P> {
         if !work.shared.ports.may_bind(local.addr) {
             return Err(Status::AddressNotAvailable);
         }
-        if local.port != 0 && somebody_listens(work.stack, local) {
-            return Err(Status::AddressInUse);
+        if local.port != 0 {
+            self.listener_to_join(work, slot, local)?;
         }
+        let socket = &mut self.sockets[slot as usize];
         socket.local = Some(local);
         let (number, done) = (socket.number, Outcome::Done(Opcode::Bind));
         self.respond(work.now, number, tag, Status::Ok, done);
@@ -73,47 +75,62 @@ impl<P: Payload + Inline> Session<P> {
         backlog: u32,
     ) -> Result<(), Status> {
         let backlog = backlog.clamp(1, work.shared.config.most_backlog);
-        let place = self.place(slot);
         let socket = &mut self.sockets[slot as usize];
         match &mut socket.phase {
             Phase::Listening(listening) => {
                 listening.backlog = backlog;
                 work.stack.set_backlog(listening.id, backlog as usize);
             }
-            Phase::Idle => {
-                let mut local = socket.local.ok_or(Status::WrongState)?;
-                if local.port == 0 {
-                    local.port = work.shared.ports.listening_port(work.stack, local.addr)?;
-                }
-                if somebody_listens(work.stack, local) {
-                    return Err(Status::AddressInUse);
-                }
-                let options = socket.options.as_deref();
-                let config = options.map(|options| options.applied_to(work.stack.config()));
-                let id = match config {
-                    None => work.stack.listen(local, backlog as usize),
-                    Some(config) => work
-                        .stack
-                        .try_listen_with(local, backlog as usize, config)
-                        .ok_or(Status::BadValue)?,
-                };
-                if let Some(options) = options {
-                    let rules = options.fast_open_listening(work.shared.config.most_backlog);
-                    work.stack.set_fast_open(id, rules);
-                }
-                work.shared.owners.set_listener(id, Some(place));
-                socket.local = Some(local);
-                socket.phase = Phase::Listening(Listening {
-                    id,
-                    accepts: Default::default(),
-                    backlog,
-                    since: None,
-                });
-            }
+            Phase::Idle => self.begin_listening(work, slot, backlog)?,
             _ => return Err(Status::WrongState),
         }
-        let (number, done) = (socket.number, Outcome::Done(Opcode::Listen));
+        let number = self.sockets[slot as usize].number;
+        let done = Outcome::Done(Opcode::Listen);
         self.respond(work.now, number, tag, Status::Ok, done);
+        Ok(())
+    }
+
+    /// Creates a listener, or joins the one that the socket shares.
+    fn begin_listening(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        backlog: u32,
+    ) -> Result<(), Status> {
+        let (place, sharing) = (self.place(slot), self.sharing(slot));
+        let local = self.sockets[slot as usize].local;
+        let mut local = local.ok_or(Status::WrongState)?;
+        if local.port == 0 {
+            local.port = work.shared.ports.listening_port(work.stack, local.addr)?;
+        }
+        let joined = self.listener_to_join(work, slot, local)?;
+        let socket = &mut self.sockets[slot as usize];
+        let options = socket.options.as_deref();
+        let id = match (joined, options) {
+            (Some(id), _) => {
+                work.stack.set_backlog(id, backlog as usize);
+                id
+            }
+            (None, None) => work.stack.listen(local, backlog as usize),
+            (None, Some(options)) => {
+                let config = options.applied_to(work.stack.config());
+                let id = work
+                    .stack
+                    .try_listen_with(local, backlog as usize, config)
+                    .ok_or(Status::BadValue)?;
+                let rules = options.fast_open_listening(work.shared.config.most_backlog);
+                work.stack.set_fast_open(id, rules);
+                id
+            }
+        };
+        work.shared.owners.join_listener(id, place, sharing);
+        socket.local = Some(local);
+        socket.phase = Phase::Listening(Listening {
+            id,
+            accepts: Default::default(),
+            backlog,
+            since: None,
+        });
         Ok(())
     }
 
@@ -153,30 +170,60 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
+    /// Returns the sockets with which this one may share a listener.
+    fn sharing(&self, slot: u32) -> Option<Sharing> {
+        let options = self.sockets[slot as usize].options.as_deref();
+        self.user.zip(options.and_then(Options::share))
+    }
+
+    /// Returns the listener at `local` if the socket may share it, and `None` if there is no listener.
+    ///
+    /// # Errors
+    /// There is a listener that the socket may not share, or one at another address that takes the same connections.
+    fn listener_to_join(
+        &self,
+        work: &Work<'_, P>,
+        slot: u32,
+        local: Endpoint,
+    ) -> Result<Option<ListenerId>, Status> {
+        let (stack, sharing) = (&*work.stack, self.sharing(slot));
+        let mut listeners = stack.listeners();
+        let Some(id) = listeners.find(|&id| overlap(stack.listening_at(id), local)) else {
+            return Ok(None);
+        };
+        let is_same = stack.listening_at(id) == local;
+        let joins = is_same && work.shared.owners.may_join(id, sharing);
+        joins.then_some(Some(id)).ok_or(Status::AddressInUse)
+    }
+
     /// Answers ACCEPTs for which connections are available.
     pub(super) fn serve_accepts(&mut self, work: &mut Work<'_, P>, slot: u32) {
-        loop {
-            let Phase::Listening(listening) = &mut self.sockets[slot as usize].phase else {
-                return;
-            };
-            let Some(&accept) = self.accepts.front(&listening.accepts) else {
-                return;
-            };
-            let there = work.stack.accept_queue_len(listening.id);
-            let count = usize::from(accept.count);
-            if there < count && !self.has_timed_out(work.now, slot, accept, there > 0) {
-                return;
-            }
-            let (count, room) = (there.min(count), work.shared.on_board.room());
-            if room < count {
-                let place = self.place(slot);
-                work.shared.on_board.wait(place);
-            }
-            if room == 0 {
-                return;
-            }
-            self.take_accept(work, slot, count.min(room));
+        while self.serve_accept(work, slot) {}
+    }
+
+    /// Answers the oldest ACCEPT if connections are available. Returns whether they were.
+    pub(super) fn serve_accept(&mut self, work: &mut Work<'_, P>, slot: u32) -> bool {
+        let Phase::Listening(listening) = &mut self.sockets[slot as usize].phase else {
+            return false;
+        };
+        let Some(&accept) = self.accepts.front(&listening.accepts) else {
+            return false;
+        };
+        let there = work.stack.accept_queue_len(listening.id);
+        let count = usize::from(accept.count);
+        if there < count && !self.has_timed_out(work.now, slot, accept, there > 0) {
+            return false;
         }
+        let (count, room) = (there.min(count), work.shared.on_board.room());
+        if room < count {
+            let place = self.place(slot);
+            work.shared.on_board.wait(place);
+        }
+        if room == 0 {
+            return false;
+        }
+        self.take_accept(work, slot, count.min(room));
+        true
     }
 
     /// Returns whether an ACCEPT has timed out, so that it must be answered with fewer connections than it asked for. Starts the timeout if
@@ -324,10 +371,4 @@ impl<P: Payload + Inline> Session<P> {
         self.answer_receives(now, slot, Status::Cancelled);
         self.free(slot);
     }
-}
-
-/// Returns whether a listener already takes connections for `local`.
-fn somebody_listens<P: Payload>(stack: &Stack<P>, local: Endpoint) -> bool {
-    let mut listeners = stack.listeners();
-    listeners.any(|id| overlap(stack.listening_at(id), local))
 }

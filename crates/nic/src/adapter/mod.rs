@@ -71,7 +71,7 @@ use crate::activity::ActivityClock;
 use crate::load_control::Governor;
 use baton_bus::link::{Dma, Inline, Violation};
 use baton_bus::{Batching, BatchingError, BatchingRule, Descriptor, DescriptorQueue};
-use baton_tcp::{ConnId, Event, Stack};
+use baton_tcp::{ConnId, Event, ListenerId, Stack};
 use baton_wire::{Payload, Span, Time};
 use limits::Limits;
 use on_board::OnBoard;
@@ -395,12 +395,7 @@ impl<P: Payload + Inline> Adapter<P> {
         event: &Event,
     ) -> bool {
         if let Event::Acceptable(listener) = *event {
-            let Some(place) = self.shared.owners.of_listener(listener) else {
-                return false;
-            };
-            let (session, mut work) = self.begin(now, stack, SessionId(place.session));
-            session.serve_accepts(&mut work, place.slot);
-            return true;
+            return self.serve_listener(now, stack, listener);
         }
         match self.shared.owners.of(conn) {
             Owner::Nobody => false,
@@ -419,6 +414,20 @@ impl<P: Payload + Inline> Adapter<P> {
                 true
             }
         }
+    }
+
+    /// Gives a listener's connections to the sockets that share it, one ACCEPT each in turn. Returns false if it belongs to no socket.
+    fn serve_listener(&mut self, now: Time, stack: &mut Stack<P>, listener: ListenerId) -> bool {
+        let sharers = self.shared.owners.of_listener(listener).len();
+        let mut without = 0;
+        while without < sharers
+            && let Some(place) = self.shared.owners.next_acceptor(listener)
+        {
+            let (session, mut work) = self.begin(now, stack, SessionId(place.session));
+            let is_served = session.serve_accept(&mut work, place.slot);
+            without = if is_served { 0 } else { without + 1 };
+        }
+        sharers > 0
     }
 
     /// Performs all actions that are due at `now`.

@@ -6,6 +6,7 @@ use baton_bus::descriptor::{Opcode, Outcome, SocketOption, Status};
 use baton_bus::link::Inline;
 use baton_tcp::{Config, ConnId, FastOpen, FastOpenListening, Keepalive, Stack};
 use baton_wire::{Payload, Time};
+use std::num::NonZero;
 
 /// Smallest send or receive buffer, bytes: a few segments.
 const LEAST_BUFFER_BYTES: u32 = 4096;
@@ -27,6 +28,8 @@ pub(super) struct Options {
     /// 0 means no timeout.
     user_timeout_ms: Option<u32>,
     fast_open: u32,
+    /// 0 means that no other socket may listen at the address.
+    share: u32,
 }
 
 impl Options {
@@ -56,9 +59,15 @@ impl Options {
             SocketOption::ReceiveBuffer => self.receive_buffer = buffer()?,
             SocketOption::UserTimeout => self.user_timeout_ms = Some(value),
             SocketOption::FastOpen => self.fast_open = value,
+            SocketOption::Share => self.share = value,
             SocketOption::Times => return Err(Status::WrongState),
         }
         Ok(())
+    }
+
+    /// Returns the number that identifies the sockets with which a listener may be shared.
+    pub(super) fn share(&self) -> Option<NonZero<u32>> {
+        NonZero::new(self.share)
     }
 
     /// Returns the kind of Fast Open that a CONNECT uses, if any.
@@ -153,6 +162,10 @@ impl<P: Payload + Inline> Session<P> {
         }
         let most_buffer = work.shared.config.most_buffer_bytes;
         let socket = &mut self.sockets[slot as usize];
+        let is_new = matches!(socket.phase, Phase::Idle) && socket.local.is_none();
+        if option == SocketOption::Share && !is_new {
+            return Err(Status::WrongState);
+        }
         let mut this = Options::default();
         this.set(option, value, most_buffer)?;
         match &socket.phase {

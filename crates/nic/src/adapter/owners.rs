@@ -3,6 +3,7 @@
 use baton_tcp::{ConnId, ListenerId};
 use baton_wire::Time;
 use std::collections::VecDeque;
+use std::num::NonZero;
 
 /// A socket of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +26,23 @@ pub(super) enum Owner {
     Orphan { until: Time },
 }
 
+/// Identifies the sockets that may share a listener: the operating system's number of their user, and the number that they have chosen.
+pub(super) type Sharing = (u32, NonZero<u32>);
+
+/// The sockets to which a listener belongs.
+#[derive(Debug, Default)]
+struct Listening {
+    /// Which sockets may join, or `None` if there is only one.
+    sharing: Option<Sharing>,
+    /// The socket that accepts the next connection comes first.
+    places: VecDeque<Place>,
+}
+
 /// Owners of the adapter's connections and listeners, by their numbers in the stack.
 #[derive(Debug)]
 pub(super) struct Owners {
     conns: Vec<Owner>,
-    listeners: Vec<Option<Place>>,
+    listeners: Vec<Listening>,
     /// Orphans that may still end in order, by deadline. Entries of ended connections are removed lazily.
     draining: VecDeque<(Time, ConnId)>,
     most_draining: usize,
@@ -52,9 +65,25 @@ impl Owners {
         self.conns.get(conn.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Returns the socket to which a listener belongs.
-    pub(super) fn of_listener(&self, listener: ListenerId) -> Option<Place> {
-        self.listeners.get(listener.0 as usize).copied().flatten()
+    /// Returns the sockets to which a listener belongs. The first accepts the next connection.
+    pub(super) fn of_listener(&self, listener: ListenerId) -> impl ExactSizeIterator<Item = Place> {
+        let listening = self.listeners.get(listener.0 as usize);
+        let places = listening.map_or(Default::default(), |it| it.places.iter());
+        places.copied()
+    }
+
+    /// Returns the socket that accepts the listener's next connection, and puts it behind the others that share the listener.
+    pub(super) fn next_acceptor(&mut self, listener: ListenerId) -> Option<Place> {
+        let places = &mut self.listeners.get_mut(listener.0 as usize)?.places;
+        let place = places.pop_front()?;
+        places.push_back(place);
+        Some(place)
+    }
+
+    /// Returns whether sockets with this sharing may join the listener.
+    pub(super) fn may_join(&self, listener: ListenerId, sharing: Option<Sharing>) -> bool {
+        let listening = self.listeners.get(listener.0 as usize);
+        sharing.is_some() && listening.is_some_and(|it| it.sharing == sharing)
     }
 
     /// Assigns a connection to a socket.
@@ -62,13 +91,27 @@ impl Owners {
         *self.entry(conn) = Owner::Socket(place);
     }
 
-    /// Assigns a listener to a socket, or to none.
-    pub(super) fn set_listener(&mut self, listener: ListenerId, place: Option<Place>) {
+    /// Adds a socket to those to which a listener belongs.
+    pub(super) fn join_listener(
+        &mut self,
+        listener: ListenerId,
+        place: Place,
+        sharing: Option<Sharing>,
+    ) {
         let index = listener.0 as usize;
         if index >= self.listeners.len() {
-            self.listeners.resize(index + 1, None);
+            self.listeners.resize_with(index + 1, Listening::default);
         }
-        self.listeners[index] = place;
+        let listening = &mut self.listeners[index];
+        listening.sharing = sharing;
+        listening.places.push_back(place);
+    }
+
+    /// Removes a socket from those to which a listener belongs. Returns whether it was the last one.
+    pub(super) fn leave_listener(&mut self, listener: ListenerId, place: Place) -> bool {
+        let places = &mut self.listeners[listener.0 as usize].places;
+        places.retain(|&other| other != place);
+        places.is_empty()
     }
 
     /// Records that a connection has ended or left.
@@ -136,7 +179,8 @@ impl Owners {
             Owner::Socket(place) => Some(*place),
             _ => None,
         });
-        of_conns.chain(self.listeners.iter().copied().flatten())
+        let of_listeners = self.listeners.iter();
+        of_conns.chain(of_listeners.flat_map(|listening| listening.places.iter().copied()))
     }
 
     fn entry(&mut self, conn: ConnId) -> &mut Owner {

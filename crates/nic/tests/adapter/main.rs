@@ -7,6 +7,7 @@ mod files;
 mod on_board;
 mod packets;
 mod play;
+mod sharing;
 
 use baton_cluster::world;
 

@@ -127,7 +127,8 @@ fn begin(fd: c_int) {
         flags
     };
     let nonblocking = flags & libc::O_NONBLOCK != 0;
-    let description = Description::listener(addresses, family, nonblocking);
+    let listener = Listener::new(addresses, sharing(fd));
+    let description = Description::listener(listener, family, nonblocking);
     let nodelay = sys::option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY) == Ok(1);
     description.nodelay.store(nodelay, Ordering::Relaxed);
     description.set_timeout(Side::Read, timeout(fd, libc::SO_RCVTIMEO));
@@ -135,6 +136,23 @@ fn begin(fd: c_int) {
         // SAFETY: this restores the flags.
         unsafe { call!(SYS_fcntl, fd, libc::F_SETFL, flags) };
         Reason::TooManyDescriptors.count(format_args!("descriptor {fd}"));
+    }
+}
+
+/// Returns the number that listeners have in common which the kernel allows at the same address: those that processes inherit from each
+/// other, and those with SO_REUSEPORT. (The kernel has compared the users of the latter, as the adapter does.) Returns 0 if the kernel does
+/// not identify them.
+fn sharing(fd: c_int) -> u32 {
+    /// Distinguishes the two kinds of numbers.
+    const OF_NAMESPACE: u32 = 1 << 31;
+    let cookie = |name| sys::long_option(fd, libc::SOL_SOCKET, name).map_or(0, |it| it as u32);
+    if sys::option(fd, libc::SOL_SOCKET, libc::SO_REUSEPORT) == Ok(1) {
+        match cookie(libc::SO_NETNS_COOKIE) {
+            0 => 0,
+            namespace => namespace | OF_NAMESPACE,
+        }
+    } else {
+        cookie(libc::SO_COOKIE) & !OF_NAMESPACE
     }
 }
 

@@ -3,11 +3,17 @@
 use crate::network::{Network, Side, nowhere};
 use crate::{LONG, adapter, listening, pair, pattern, spawn_until_it_waits};
 use baton_nic::adapter::AdapterConfig;
-use baton_sockets::{TcpListener, TcpStream};
+use baton_sockets::{ListenOptions, TcpListener, TcpStream};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Accepts TCP Fast Open.
+const FAST_OPEN: ListenOptions = ListenOptions {
+    fast_open: 16,
+    share: 0,
+};
 
 #[test]
 fn sent_data_is_echoed() {
@@ -37,7 +43,7 @@ fn a_fast_open_listener_accepts_ordinary_connections() {
     let network = Network::start();
     let [client, server] = [Side::Left, Side::Right].map(|side| adapter(&network, side));
     let at = Side::Right.address(80);
-    let listener = TcpListener::bind_fast_open(&server, at, 16).expect("a listener");
+    let listener = TcpListener::bind_with(&server, at, FAST_OPEN).expect("a listener");
     let mut stream = TcpStream::connect(&client, at).expect("a connection");
     stream.write_all(b"hello").expect("sent");
     let (mut accepted, _) = listener.accept().expect("a connection");
@@ -51,7 +57,7 @@ fn data_goes_with_the_syn_to_a_peer_that_gave_a_cookie() {
     let network = Network::start();
     let [client, server] = [Side::Left, Side::Right].map(|side| adapter(&network, side));
     let at = Side::Right.address(80);
-    let listener = TcpListener::bind_fast_open(&server, at, 16).expect("a listener");
+    let listener = TcpListener::bind_with(&server, at, FAST_OPEN).expect("a listener");
     let data = pattern(1000, 3);
     for with_syn in [0, 1, 2] {
         let opened = TcpStream::connect_fast_open(&client, at, &data);
@@ -70,7 +76,7 @@ fn a_connection_begins_by_fast_open_without_waiting() {
     let network = Network::start();
     let [client, server] = [Side::Left, Side::Right].map(|side| adapter(&network, side));
     let at = Side::Right.address(80);
-    let listener = TcpListener::bind_fast_open(&server, at, 16).expect("a listener");
+    let listener = TcpListener::bind_with(&server, at, FAST_OPEN).expect("a listener");
     let data = pattern(1000, 3);
     // The first connection requests a cookie, with which the next one sends data in its SYN. Without a cookie, the data is sent once the
     // connection is open.
