@@ -74,7 +74,7 @@ impl<'a> Controls<'a> {
         );
     }
 
-    /// Appends a report of the error queue, whose address of an offender is empty (ip(7)).
+    /// Appends a report of the error queue, with an empty address of the offender (ip(7)).
     pub fn put_error(&mut self, family: Family, error: &ExtendedError) {
         let (level, kind) = match family {
             Family::V4 => (libc::SOL_IP, libc::IP_RECVERR),
@@ -117,7 +117,7 @@ impl ExtendedError {
     }
 }
 
-/// Returns the timestamps that a control message of sendmsg(2) requests for the bytes of its call, or `None` if there is no such message.
+/// Returns the timestamps that a control message of sendmsg(2) requests for the bytes of this call, or `None` if no message does.
 ///
 /// # Errors
 /// EINVAL if the message has another length or requests something else.

@@ -14,7 +14,7 @@ pub const MODES: u32 = EDGE_TRIGGERED | ONE_SHOT | EXCLUSIVE | libc::EPOLLWAKEUP
 /// Conditions that are always reported.
 pub const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 
-/// The bits that EPOLLEXCLUSIVE allows together with it (EPOLLEXCLUSIVE_OK_BITS of Linux).
+/// The bits that may be combined with EPOLLEXCLUSIVE (EPOLLEXCLUSIVE_OK_BITS of Linux).
 const WITH_EXCLUSIVE: u32 = (libc::EPOLLIN | libc::EPOLLOUT) as u32
     | ALWAYS
     | EDGE_TRIGGERED

@@ -74,13 +74,13 @@ pub struct SocketInfo {
     pub receive_rtt: Span,
     /// Pacing rate and its limit (SO_MAX_PACING_RATE), bytes a second.
     pub pacing_rates: [Option<u64>; 2],
-    /// Times for which sending was limited: in all, by the receiver's window, by the send buffer. Microseconds.
+    /// Time busy sending, and time limited by the receiver's window and by the send buffer, microseconds.
     pub limited_us: [u64; 3],
-    /// Bytes that wait in front of the engine's send buffer.
+    /// Bytes of written data that the engine's send buffer has no space for yet.
     pub unsent: u32,
 }
 
-/// The structure while it is being filled.
+/// A `tcp_info` under construction.
 #[derive(Default)]
 struct Fields(Vec<u8>);
 
@@ -110,7 +110,7 @@ fn us(span: Span) -> u32 {
     u32::try_from(span.as_us()).unwrap_or(u32::MAX)
 }
 
-/// Microseconds of a timer, which ticks in milliseconds.
+/// Returns the value of a timer in microseconds, rounded up to whole milliseconds (the timer's ticks).
 fn in_ticks(span: Span) -> u32 {
     us(span).next_multiple_of(1000)
 }
@@ -119,8 +119,8 @@ fn ms(span: Span) -> u32 {
     us(span) / 1000
 }
 
-/// Returns the structure of a socket without a connection, or whose connection has ended. `queued` connections wait in a listener's queue, which
-/// holds `backlog`.
+/// Returns the structure of a socket that has no connection, or whose connection has ended. If it listens, `queued` connections wait in its
+/// queue of at most `backlog`.
 pub fn without_connection(
     state: TcpState,
     probes: u8,
@@ -130,7 +130,7 @@ pub fn without_connection(
     let mut fields = Fields::default();
     let options = if syn_data { SYN_DATA } else { 0 };
     fields.bytes(&[state as u8, 0, 0, probes, 0, options, 0, 0]);
-    // A listener shows its queue and its limit where a connection shows segments in flight and reported ones.
+    // For a listener, these fields contain the length of its queue and the queue's limit (`tcpi_unacked` and `tcpi_sacked`).
     fields.ints(&[0, 0, 0, 0, queued, backlog, 0, 0, 0]);
     fields.ints(&[0, 0, 0, 0]);
     fields.ints(&[0, 0, 0, 0, NO_THRESHOLD, 0, 0, USUAL_REORDERING]);
@@ -149,11 +149,11 @@ pub fn of_connection(info: &Info, socket: &SocketInfo) -> Vec<u8> {
 
 fn put_state(fields: &mut Fields, info: &Info, socket: &SocketInfo) {
     let phase = match info.phase {
-        // Reports of holes do not count as losses yet: disorder.
+        // Disorder: SACK has reported holes, but they do not count as losses yet.
         CongestionPhase::Open if info.sacked + info.lost > 0 => 1,
         CongestionPhase::Open => 0,
         CongestionPhase::Disorder => 1,
-        // The window is reduced, but nothing is missing: CWR.
+        // CWR: the congestion window is reduced, but nothing is missing.
         CongestionPhase::Recovery if info.sacked + info.lost + info.retransmitted == 0 => 2,
         CongestionPhase::Recovery => 3,
         CongestionPhase::Loss => 4,
@@ -176,7 +176,7 @@ fn put_state(fields: &mut Fields, info: &Info, socket: &SocketInfo) {
         info.send_shift | info.receive_shift << 4,
         0,
     ]);
-    // Before the peer's segments are known, they are assumed to have the default size.
+    // Until the first data segment of the peer arrives, its segments are assumed to have the default size.
     let guess = u32::from(info.advertised_mss).min(DEFAULT_MSS);
     let receive_mss = match info.data_segments_in {
         0 => guess,
@@ -185,7 +185,7 @@ fn put_state(fields: &mut Fields, info: &Info, socket: &SocketInfo) {
     fields.ints(&[in_ticks(info.rto), us(info.ato), info.send_mss, receive_mss]);
 }
 
-/// Sizes that Linux counts in segments.
+/// Writes sizes that Linux counts in segments.
 fn put_segments(fields: &mut Fields, info: &Info) {
     let mss = info.send_mss.max(1);
     let segments = |bytes: u32| bytes.div_ceil(mss);
@@ -232,7 +232,7 @@ fn put_path(fields: &mut Fields, info: &Info, socket: &SocketInfo) {
 }
 
 fn put_totals(fields: &mut Fields, info: &Info, socket: &SocketInfo) {
-    // A SYN counts as delivered, and as a byte acknowledged when the socket connected.
+    // An acknowledged SYN counts as a delivered segment and, if this end sent the first SYN, as an acknowledged byte.
     let established = !matches!(info.state, State::SynSent | State::SynReceived);
     let own_syn = established && socket.is_active;
     fields.longs(&socket.pacing_rates.map(|rate| rate.unwrap_or(u64::MAX)));
@@ -262,7 +262,7 @@ fn put_totals(fields: &mut Fields, info: &Info, socket: &SocketInfo) {
 mod tests {
     use super::*;
 
-    /// The C library defines the start of the structure: offsets of fields agree.
+    /// The C library defines only the first fields of the structure, so only these are compared.
     #[test]
     fn fields_have_the_offsets_of_the_c_library() {
         let info = without_connection(TcpState::Close, 0, false, [0, 0]);

@@ -73,7 +73,7 @@ fn counted(sender: &Counts, receiver: &Counts, between: Place) -> Vec<(Place, u6
             (Place::Wire, link.tx_carrier_errors),
         ]);
     }
-    // A device that the kernel's end shares with a far end: frames that the kernel's end could not send, or refused.
+    // Between two interfaces, compare their counters. At a far end, the device counts the frames that the kernel's end could not send.
     match (sender.is_far_end, receiver.is_far_end) {
         (false, false) => {
             let left = sender.link.tx_packets;

@@ -245,7 +245,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let record = Record {
             process: std::process::id(),
-            // Another process with the same id.
+            // An earlier process with the same id.
             started: 1,
             interfaces: interfaces(),
             was: vec![Was {

@@ -145,7 +145,7 @@ impl Spec {
     pub fn open(&self, clock: Clock) -> Result<Station, TesterError> {
         let open = || {
             let port = self.kind.open(&self.interface)?;
-            // On older kernels, frames of packet sockets also reach the kernel's IP.
+            // If this fails, as on older kernels, frames of packet sockets also reach the kernel's IP layer.
             let withheld = match self.kind {
                 PortKind::Packet => Withheld::attach(&self.interface).ok(),
                 PortKind::Tap | PortKind::AfXdp => None,

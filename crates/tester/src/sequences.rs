@@ -3,7 +3,7 @@
 /// How far behind the highest number a late number can still be distinguished from a duplicate: a tenth of a second of small frames.
 const WINDOW: u64 = 1 << 17;
 
-/// Counts the numbers that arrive, each once.
+/// Counts the distinct numbers that arrive, and the duplicates.
 #[derive(Debug)]
 pub struct Sequences {
     /// One more than the highest number that has arrived.

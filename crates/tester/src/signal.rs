@@ -23,12 +23,12 @@ impl Default for Signal {
 }
 
 impl Signal {
-    /// Asks all participants to end at once.
+    /// Asks all participants to end immediately.
     pub fn abort(&self) {
         self.aborted.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether all participants have to end at once.
+    /// Returns whether all participants have to end immediately.
     pub fn is_aborted(&self) -> bool {
         self.aborted.load(Ordering::Relaxed)
     }

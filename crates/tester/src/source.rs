@@ -11,7 +11,7 @@ use std::io;
 const MOST_AT_ONCE: u64 = 64;
 /// At low rates, each frame is sent separately; at higher rates, all frames due within this time are sent together.
 const BATCH_NS: f64 = 20_000.0;
-/// How long after the end frames that were due may still be sent: a share of the trial's length, within limits.
+/// How long after the end of a trial overdue frames may still be sent: a share of the trial's length, within limits.
 const GRACE: f64 = 0.002;
 const LEAST_GRACE_NS: u64 = 1_000_000;
 const MOST_GRACE_NS: u64 = 20_000_000;
@@ -21,7 +21,7 @@ const LONGEST_NS: u64 = 100_000_000_000;
 /// Next action of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The sender has sent frames, and may have more to send at once.
+    /// The sender has sent frames, and may have more to send immediately.
     Sent,
     /// Nothing is due before this time in ns.
     Wait(u64),

@@ -89,7 +89,7 @@ pub enum TcpRole {
         /// Connections per second.
         rate: f64,
     },
-    /// Accepts connections and closes each after the other end has.
+    /// Accepts connections, and closes each after the peer has closed it.
     Accept,
 }
 
@@ -117,7 +117,7 @@ pub struct Departures {
     pub handed: u64,
     /// Frames not sent by the end because the driver did not accept them.
     pub refused: u64,
-    /// Frames not sent by the end because the sender had no time.
+    /// Frames not sent by the end because the sender was too slow.
     pub late: u64,
     /// Calls in which the driver did not accept all frames.
     pub refusals: u64,
@@ -168,7 +168,7 @@ pub struct TcpCounts {
     pub bytes: u64,
     /// Connections that were to be opened.
     pub offered: u64,
-    /// Connections that were opened and closed at both ends.
+    /// Connections that were opened, and then closed by both ends.
     pub completed: u64,
     /// Connections that ended in another way.
     pub failed: u64,

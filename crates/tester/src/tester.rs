@@ -36,7 +36,7 @@ pub type Told<'a> = Box<dyn FnMut(&Trial) + 'a>;
 
 /// Tests interfaces.
 pub struct Tester<'a> {
-    /// The NIC under test, its partner, and the receiver in 3-way tests if that is another.
+    /// The NIC under test, its partner and, in 3-way tests with two partners, the receiver.
     peers: Vec<Box<dyn Peer + 'a>>,
     gateways: [Option<[u8; 6]>; 2],
     interrupted: &'a (dyn Fn() -> bool + Sync),
@@ -220,7 +220,7 @@ fn together(
                 scope.spawn(move || {
                     let done = peer.run(task, signal);
                     if done.is_err() {
-                        // Otherwise, the others would wait for this participant.
+                        // Otherwise the other participants would wait for this one.
                         signal.abort();
                     }
                     done

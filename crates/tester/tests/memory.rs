@@ -76,7 +76,7 @@ fn bursts_are_sent_back_to_back() {
     assert_eq!((trial.sent.offered, trial.sent.delivered), (500, 500));
 }
 
-/// A port that loses each tenth frame, and counts nothing.
+/// A port that loses every tenth frame, and does not count the losses.
 struct Leaky(MemoryPort, u64);
 
 impl LivePort for Leaky {

@@ -101,7 +101,7 @@ impl Reflector {
         news: &mut impl FnMut(&str),
     ) -> Result<(), TesterError> {
         if let Some((_, parts)) = self.last.as_ref().filter(|(last, _)| *last == key) {
-            // The answer was lost or late.
+            // The tester repeats its question because the answer was lost or late: send the same answer again.
             for part in parts {
                 self.socket.send(from, part)?;
             }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Time after which an unanswered question is repeated, and the maximum number of attempts.
 const AGAIN: Duration = Duration::from_millis(100);
 const MOST_TIMES: u32 = 30;
-/// How often this end checks what the others have done. It sends few frames of its own while frames are counted.
+/// How often this end checks the participants on this machine. It asks the reflector less often, to add few frames to those being counted.
 const LOOK: Duration = Duration::from_millis(20);
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 /// How long after the expected end of a task the reflector is given up.
@@ -177,7 +177,7 @@ impl Peer for Remote {
         let start = Instant::now();
         let mut asked = start;
         let length = length(task);
-        // A receiver is done only after this end has sent.
+        // A reflector that only receives is done only after this end has sent.
         let receives = matches!(&task.work, Work::Datagrams { send: None, .. });
         loop {
             thread::sleep(LOOK);

@@ -11,7 +11,7 @@ use baton_wire::{Endpoint, Flow, Span, Time};
 const MOST_OPEN: u64 = 1_024;
 /// Maximum number of connections that are opened before the loop receives frames again.
 const MOST_AT_ONCE: u64 = 32;
-/// How long after the end connections that were due may still be opened.
+/// How long after the end of a trial overdue connections may still be opened.
 const GRACE: Span = Span::from_ms(2);
 /// How often the loop checks, at low rates, whether a connection is due.
 const LOOK: Span = Span::from_us(50);
@@ -22,15 +22,15 @@ pub(super) struct Opener {
     own: Endpoint,
     other: Endpoint,
     rate: f64,
-    /// Connections before this time are opened, but not counted.
+    /// Connections opened before this time are part of the warm-up, and are not counted.
     from: Time,
     until: Time,
     start: Time,
-    /// Number of connections of the warm-up, and of counted connections.
+    /// Number of connections opened: during the warm-up, and counted ones.
     opened: u64,
     counted: u64,
-    /// Connections that have not ended: those of the warm-up, and the number of counted ones. If a segment was lost, a connection of the
-    /// warm-up may take a second; counted connections do not wait for it.
+    /// Connections that have not ended: the list of those of the warm-up, and the number of counted ones. After a lost segment, a connection
+    /// of the warm-up may last a second; counting does not wait for it.
     warm: Vec<ConnId>,
     open: u64,
     completed: u64,
@@ -152,7 +152,7 @@ impl Part for Opener {
     }
 }
 
-/// Accepts connections, and closes each after the other end has.
+/// Accepts connections, and closes each after the peer has closed it.
 #[derive(Debug)]
 pub(super) struct Acceptor {
     listener: ListenerId,
