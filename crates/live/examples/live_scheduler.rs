@@ -8,7 +8,7 @@ use baton_nic::{Heads, Schedule, Scheduler, Source};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use std::error::Error;
 
-/// First come, first served, except that the adapter looks up all frames before it does anything else with one. Prints each choice.
+/// First come, first served, except that all waiting frames are looked up before any other work is done. Prints each choice.
 #[derive(Debug)]
 struct LookupFirst;
 
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut service = AdapterService::new(config, listeners, adapter.host_mut())?;
     service.set_schedule(Box::new(LookupFirst));
 
-    // Three SYNs arrive at once, and the scheduler decides in which order the adapter works on them.
+    // Three SYNs arrive at the same time, and the scheduler decides in which order the adapter works on them.
     for port in 1..=3 {
         let (local, remote) = (
             Endpoint::new([10, 9, 0, 1].into(), port),

@@ -1,5 +1,5 @@
-//! Opens many connections to a web server through the kernel's sockets, holds them all open at once, and then makes one
-//! request on each: `open_connections ADDRESS:PORT PATH COUNT`.
+//! Opens many connections to a web server through the kernel's sockets, holds them all open at the same time, and then makes one request on
+//! each: `open_connections ADDRESS:PORT PATH COUNT`.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -57,11 +57,11 @@ pub(super) struct Attached {
     pub(super) session: SessionId,
     pub(super) link: Counted<AnyAdapterLink>,
     since: Time,
-    /// Whether the application has been asked to ring before the adapter looks at its link, and has not rung since.
+    /// Whether the adapter ignores the application's link until the application rings its doorbell.
     pub(super) asleep: bool,
-    /// Events that its file descriptor is waited for.
+    /// Events of the link's file descriptor that wake up the loop.
     interest: PollFlags,
-    /// Whether its other file descriptor is waited for, too.
+    /// Whether the link's other file descriptor wakes up the loop, too.
     has_other: bool,
 }
 
@@ -108,8 +108,8 @@ impl Attached {
         })
     }
 
-    /// Asks the application to ring from now on: when it makes a request or, if the adapter cannot accept any request (`is_full`), when it
-    /// has taken answers. Returns false if there is something to do already.
+    /// Asks the application to ring its doorbell when it next makes a request or, if the adapter cannot accept any request (`is_full`), takes
+    /// answers. Returns false if there is something to do already.
     ///
     /// # Errors
     /// The application breaks the rules.

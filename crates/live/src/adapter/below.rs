@@ -19,9 +19,9 @@ pub struct Below<'a> {
     pub quiet: bool,
     /// Number of segments that the host has received since the process last looked, if all work is done at once.
     pub arrived: u32,
-    /// Number of packets so far that no connection here claimed.
+    /// Number of packets so far that no connection on the adapter claimed.
     pub unclaimed: u32,
-    /// Maximum number of further frames.
+    /// Number of frames that may still be sent.
     pub room: usize,
     /// Buffer to which frames are appended.
     pub frames: &'a mut Vec<u8>,
@@ -29,11 +29,11 @@ pub struct Below<'a> {
     pub end: &'a mut dyn FnMut(&mut Vec<u8>),
 }
 
-/// Does pieces of work in the scheduler's order until none is left or no further frame may be sent, at most as many as frames may be sent.
-/// Returns whether it did anything.
+/// Does at most `below.room` pieces of work, in the scheduler's order, until none is left or no further frame may be sent. Returns whether it
+/// did anything.
 ///
 /// # Errors
-/// An application, which is returned too, has left or violated the protocol. There may be more to do.
+/// An application has left or violated the protocol. Its session is returned too, and there may be more to do.
 pub fn work(
     now: Time,
     process: &mut Process<Bytes>,
@@ -46,7 +46,7 @@ pub fn work(
     for _ in 0..most {
         match process.do_piece(now, adapter, below, links)? {
             None => break,
-            // What follows from the timers is another piece of work.
+            // Running timers does not count: any work that they cause is a piece of its own.
             Some(work) => did |= work != Work::Timers,
         }
     }
@@ -54,7 +54,7 @@ pub fn work(
 }
 
 impl Below<'_> {
-    /// Makes the host keep the packets that no connection claims, if somebody may want them.
+    /// Makes the host keep the packets that no connection claims, unless its stack may answer them immediately.
     fn keep_unclaimed(&mut self, adapter: &Adapter<Bytes>) {
         let keeps = self.quiet || self.beside.is_some() || adapter.passes_packets();
         self.host.pass_unclaimed(keeps);
@@ -108,15 +108,15 @@ impl Lower for Below<'_> {
         }
     }
 
-    /// The frames are in the host already. Segments found in a turn have waited in the interface during the turn before, so those of
-    /// connections here are Qlen.
+    /// The host has received the frames already. Segments received in this iteration of the loop waited in the interface during the previous
+    /// one, so those of the adapter's connections count as Qlen.
     fn arrived(&mut self, now: Time, adapter: &mut Adapter<Bytes>, waiting: u32) -> Option<u32> {
         self.keep_unclaimed(adapter);
         self.pass_unclaimed(now, adapter);
         (self.arrived > 0).then(|| waiting + self.arrived.saturating_sub(self.unclaimed))
     }
 
-    /// Looks the frame up again: its connection may have come or gone since.
+    /// Looks the frame up again, because its connection may have arrived or left since the first lookup.
     fn take_in(&mut self, now: Time, adapter: &mut Adapter<Bytes>, frame: Bytes) {
         self.keep_unclaimed(adapter);
         self.host.handle_frame(now, frame);

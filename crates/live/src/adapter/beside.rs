@@ -20,7 +20,7 @@ pub struct BesideKernel {
     pub port: AfXdp,
     /// Configuration of the engine's interface: the kernel's own addresses, with every other address reachable behind the interface.
     pub interface: InterfaceConfig,
-    /// What the adapter needs.
+    /// The adapter's part of the state, for `AdapterService::set_beside`.
     pub beside: Beside,
 }
 
@@ -67,11 +67,11 @@ impl BesideKernel {
 
 /// Maximum number of packets held for connections that are being moved: a few windows' worth.
 const MOST_HELD: usize = 4096;
-/// Maximum total size of these packets in bytes.
+/// Maximum total size of held packets, bytes.
 const MOST_HELD_BYTES: usize = 16 << 20;
-/// Longest time to hold a packet. The peer retransmits a packet that is dropped after it.
+/// Longest time to hold a packet. After this time it is dropped, and the peer retransmits it.
 const LONGEST_HOLD: Span = Span::from_secs(1);
-/// Time within which the next broker, after one was killed, must bring back connections that were being moved, or they are given up.
+/// After the broker was killed, connections that have been moving for longer than this are given up, unless another broker has come.
 const LONGEST_RETURN_MS: u32 = 1800;
 /// Interval between two sweeps of the ledger.
 const SWEEP: Span = Span::from_ms(200);
@@ -87,7 +87,7 @@ pub struct BesideStats {
     pub dropped: u64,
     /// Neighbours whose Ethernet addresses the kernel was asked for.
     pub sought: u64,
-    /// Connections without an owner after their broker was killed, whose peers were made to receive a reset.
+    /// Connections that were given up because their broker was killed while they moved. Their peers receive a reset.
     pub given_up: u64,
 }
 
@@ -143,7 +143,7 @@ impl Beside {
         lock(&self.ledger).with_applications(self.link.table())
     }
 
-    /// Returns whether the broker has gone away. Connections of this adapter then stay here.
+    /// Returns whether the broker has gone away. This adapter's connections then stay on the adapter.
     pub(super) fn is_alone(&self) -> bool {
         self.is_alone
     }
@@ -153,8 +153,8 @@ impl Beside {
         &self.stats
     }
 
-    /// Holds packets that no connection here claims: their connection is on its way here or back, so they are not answered. Returns their
-    /// number.
+    /// Holds packets that no connection on the adapter claims. They are not answered, because their connection is on its way to the adapter
+    /// or back. Returns the number of packets.
     pub(super) fn hold(&mut self, now: Time, host: &mut Host) -> u32 {
         let mut count = 0;
         while let Some(Unclaimed { flow, packet }) = host.poll_unclaimed() {
@@ -178,7 +178,7 @@ impl Beside {
         count
     }
 
-    /// Does the work that follows from connections having come and gone.
+    /// Registers connections that have left the kernel, delivers held packets, resolves neighbours and, at intervals, sweeps the ledger.
     pub(super) fn work(&mut self, now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
         let table = self.link.table();
         lock(&self.ledger).hear(table);
@@ -213,8 +213,8 @@ impl Beside {
         self.is_alone = self.link.find_next(&self.sockets).is_err();
     }
 
-    /// Gives up the connections that a broker was moving when it was killed, unless another broker has come: sends the peer of each a
-    /// question, and the answer to the peer's reply is a reset.
+    /// Gives up the connections that a broker was moving when it was killed, unless another broker has come: sends each peer a packet to
+    /// which it replies, and the reply is answered with a reset.
     fn give_up(&mut self, host: &mut Host) {
         if !self.is_alone {
             return;
@@ -227,7 +227,7 @@ impl Beside {
         }
     }
 
-    /// Writes down the state of connections at the end of a turn, before packets leave.
+    /// Records the states of changed connections before packets leave.
     pub(super) fn commit(&mut self, now: Time, host: &mut Host) {
         let (table, stack) = (self.link.table(), host.stack_mut());
         lock(&self.ledger).write(now, table, stack);
@@ -254,7 +254,7 @@ impl Beside {
                 continue;
             }
             let mut ledger = lock(&self.ledger);
-            // A SYN may just have ended the connection's TIME-WAIT: it is for the kernel's listener.
+            // A SYN may have just ended the connection's TIME-WAIT: then the SYN is for the kernel's listener.
             ledger.sweep_one(table, &held.flow, remains);
             let is_coming = ledger.has(table, &held.flow);
             drop(ledger);

@@ -1,8 +1,8 @@
 //! The ledger: records the state of each connection that came from the kernel, in memory that outlives the adapter.
 //!
-//! At the end of a turn, before any packet leaves, the adapter writes an entry for each connection that has changed: its state if only
-//! little of its data is in flight, and otherwise that the recorded state is invalid. So no packet that has left contradicts a recorded
-//! state. What the application was told in the turn may contradict it; the application compares the two ([`crate::broker`]).
+//! Before any packet leaves, the adapter writes an entry for each connection that has changed: its state if only little of its data is in
+//! flight, and otherwise that the recorded state is invalid. So no packet that has left contradicts a recorded state. What the application
+//! was told may contradict it: the broker compares the two before it restores a connection ([`crate::broker`]).
 
 use crate::broker::{
     DATA_BYTES, Memory, Owner, Place, Stage, Table, Ticket, decode, encode, now_ms, seal,
@@ -19,17 +19,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The connections that came from the kernel and have not returned to it.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Number of announced connections at the last look.
+    /// Number of announcements that have been read.
     seen: u32,
     held: FxHashMap<Flow, Ticket>,
     /// Indexed by the number of the connection in the stack.
     by_conn: Vec<Option<(Flow, Ticket)>>,
-    /// The system's clock at the zero of the engine's clock, ms.
+    /// Time of the system's clock when the engine's clock was zero, ms.
     start_ms: Option<u32>,
 }
 
 impl Ledger {
-    /// Registers the connections that have left the kernel.
+    /// Registers the connections that have left the kernel since the last call.
     pub(super) fn hear(&mut self, table: &Table) {
         let Self { seen, held, .. } = self;
         table.news(seen, |place| {
@@ -37,7 +37,7 @@ impl Ledger {
                 return;
             };
             let ((number, owner), flow) = (at.owner(), at.flow());
-            // If the connection has left its place and another has taken it, a later announcement follows.
+            // If another connection has taken the place meanwhile, a later announcement follows.
             if owner != Owner::Nobody && at.owner().0 == number {
                 held.insert(flow, Ticket { place, number });
             }
@@ -112,8 +112,8 @@ impl Ledger {
         owners.filter(|owner| *owner == Owner::Application).count()
     }
 
-    /// Gives up the connections that have been on their way between application and kernel for longer than `longest_ms` since their broker
-    /// was killed, because nobody will take them over. Returns their states.
+    /// Gives up the connections that have been moving for longer than `longest_ms`, because their broker was killed and nobody will take them
+    /// over. Returns their states.
     pub(super) fn give_up(&mut self, table: &Table, longest_ms: u32) -> Vec<Essentials<Bytes>> {
         let mut given_up = Vec::new();
         for (flow, ticket) in &self.held {
@@ -131,8 +131,8 @@ impl Ledger {
         given_up
     }
 
-    /// Marks connections that have ended; `remains` returns what the adapter has of each. An export must have
-    /// changed the owner before, or it would look like an end.
+    /// Marks connections that have ended; `remains` returns what the adapter still has of each. Exports must change the owner before this is
+    /// called: otherwise an exported connection would seem to have ended.
     pub(super) fn sweep(&mut self, table: &Table, remains: impl Fn(&Flow) -> Remains) {
         self.held
             .retain(|flow, held| is_kept(table, *held, remains(flow)));
@@ -198,7 +198,7 @@ impl Custody<Bytes> for Keeper {
         let place = self.memory.place(ticket.place).ok_or(Status::NotYours)?;
         let may = user.is_some_and(|user| user == 0 || user == place.user());
         let is_it = place.flow() == state.flow && place.stage() == Stage::Taken;
-        // From here on nobody else can get the connection: the broker may be asked to put it back at the same time.
+        // `pass` claims the connection atomically: the broker may be asked to put it back at the same time.
         if !may || !is_it || !place.pass(ticket.number, Owner::Application, Owner::Adapter) {
             return Err(Status::NotYours);
         }
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(place.owner(), (ticket.number, Owner::Application));
         assert_eq!(ticket_of(&memory, Stage::Released, &released), Some(ticket));
         assert_eq!(lock(&ledger).with_applications(&memory), 1);
-        // A connection that an application has is not finished just because the adapter has nothing of it.
+        // A connection whose owner is an application has not ended just because the adapter has nothing of it.
         lock(&ledger).sweep(&memory, |_| Remains::Nothing);
         assert_eq!(place.owner(), (ticket.number, Owner::Application));
         assert_eq!(keeper.claim(Some(7), &released), Err(Status::NotYours));

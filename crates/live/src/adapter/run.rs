@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 /// Longest time to spin before sleeping: about the cost of sleeping, being woken and getting going again.
 const LONGEST_SPIN: Duration = Duration::from_micros(50);
 
-/// Serves applications until `stop` says otherwise, then ends what is in progress. Meanwhile answers questions at `control` and passes
-/// notices about applications to `operator`.
+/// Serves applications until `stop` requests the end, then shuts down. Meanwhile answers questions at `control` and passes notices about
+/// applications to `operator`.
 ///
 /// # Errors
 /// The port has failed.
@@ -58,7 +58,7 @@ pub fn run_adapter<T: Port>(
         if more || service.was_busy() || engine.was_busy() {
             spin.came();
         } else if service.take_rang() || spin.goes_on(Instant::now(), None) {
-            // Others that share the core, such as the application that the adapter has just woken, would otherwise wait until their turn.
+            // Let threads that share the core run, such as that of the application that the adapter has just woken.
             rustix::thread::sched_yield();
         } else if service.prepare_to_sleep() {
             sleep(engine, service, control, &mut throttle)

@@ -35,13 +35,13 @@ use std::vec::Drain;
 
 /// Longest time that hosts have at shutdown to take back their connections.
 const LONGEST_RELIEF: Span = Span::from_secs(3);
-/// Longest time that a connection settles before it returns to the kernel. A lost segment is retransmitted after a timeout of 200 ms and a
-/// round trip or two: half a second is enough for one loss on paths of up to 100 ms, and leaves most of the relief time.
+/// Longest wait for acknowledgments of a connection's data before it returns to the kernel. A lost segment is retransmitted after a timeout
+/// of 200 ms and a round trip or two: half a second is enough for one loss on paths of up to 100 ms, and leaves most of the relief time.
 const LONGEST_SETTLE: Span = Span::from_ms(500);
 /// Time after the start in which nothing is refused: hosts of a former adapter have yet to attach, and look for an adapter every half
 /// second.
 pub(super) const QUIET_START: Span = Span::from_secs(2);
-/// Up to this number of applications, all are served when one has rung, because asking epoll which one takes longer.
+/// Up to this number of applications, all are served when one has rung, because asking epoll which one has rung takes longer.
 const FEW: usize = 4;
 /// Maximum number of pending notices; later ones are discarded.
 const MOST_NOTICES: usize = 256;
@@ -60,7 +60,7 @@ pub struct ApplicationStats {
     pub cut_off: CutOffs,
     /// Applications that were accepted and then dropped, because the adapter had no space for them.
     pub not_attached: u64,
-    /// Bytes of memory that was shared with applications that have left; it has been freed.
+    /// Bytes of memory, now freed, that the adapter shared with applications that have left.
     pub reclaimed_bytes: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct ApplicationStats {
 pub struct AdapterService {
     pub(super) adapter: Adapter<Bytes>,
     pub(super) process: Process<Bytes>,
-    /// Present if a kernel owns the interface and this adapter has only single connections.
+    /// Present if a kernel owns the interface and the adapter serves only connections that were taken out of that kernel.
     pub(super) beside: Option<Beside>,
     batching: Option<Box<MakeBatching>>,
     /// Time at which the engine's clock started, on CLOCK_MONOTONIC, in ns. With `None`, applications get no timestamps.
@@ -199,9 +199,9 @@ impl AdapterService {
         self.process.set_schedule(schedule);
     }
 
-    /// Lets the adapter share its interface with the kernel: the adapter works only for captured flows, and records changes of the connections
-    /// of `stack`. Connections go back at rest if they come to rest soon, because the kernel waits one to three seconds before it retransmits
-    /// data that was in flight.
+    /// Lets the adapter share its interface with the kernel: the adapter works only for captured flows, and records changes of the
+    /// connections of `stack`. A connection waits for a short time until all its sent data is acknowledged before it goes back, because the
+    /// kernel waits one to three seconds before it retransmits.
     pub fn set_beside(&mut self, beside: Beside, stack: &mut Stack<Bytes>) {
         stack.note_changes();
         self.adapter.set_custody(Box::new(beside.custody()));
@@ -223,7 +223,7 @@ impl AdapterService {
         self.timeline = Some(timeline);
     }
 
-    /// Sets the governor, which decides how many connections may be here (handoff-policies 3.2).
+    /// Sets the governor, which decides how many connections may be on the adapter (handoff-policies 3.2).
     pub fn set_governor(&mut self, governor: Box<dyn Governor>) {
         self.adapter.set_governor(governor);
     }
@@ -318,14 +318,14 @@ impl AdapterService {
 
     // --- applications work ---
 
-    /// Returns whether an unclaimed packet may belong to a host that has yet to attach or that has just taken back its connections. A reset
-    /// would end its connections.
+    /// Returns whether an unclaimed packet may belong to a host that has yet to attach or that has just taken back its connections, which a
+    /// reset would end.
     fn is_quiet(&mut self, now: Time) -> bool {
         let until = *self.quiet_until.get_or_insert(now + QUIET_START);
         now < until || self.end.has_begun()
     }
 
-    /// Looks for what has happened: in the host, and at the applications. Does all that is pending, if all work is done at once.
+    /// Checks the host and the applications for new work, and does all of it if all work is done at once.
     fn look(&mut self, now: Time, host: &mut Host) {
         let received = host.interface().stats().segments_received;
         let before = std::mem::replace(&mut self.segments_received, received);
@@ -358,7 +358,7 @@ impl AdapterService {
         }
     }
 
-    /// Does the work that follows from connections having come from the kernel and gone back.
+    /// Does the work of an adapter beside a kernel, and reports when the broker goes away or another one takes over.
     fn work_beside(&mut self, now: Time, host: &mut Host) {
         if let Some(beside) = &mut self.beside {
             let was_alone = beside.is_alone();
@@ -412,7 +412,7 @@ impl AdapterService {
         self.busy = true;
     }
 
-    /// Handles the stop request `stop`. Returns true if the shutdown begins by it: the service accepts no more applications and detaches
+    /// Handles the stop request `stop`. Returns true if this call begins the shutdown: the service accepts no more applications and detaches
     /// those that are attached, sends what they have written, and then closes their connections.
     pub fn handle_stop(&mut self, now: Time, host: &mut Host, stop: Stop) -> bool {
         let begins = self.end.handle(now, stop);
@@ -618,7 +618,7 @@ impl AdapterService {
         let mut links = ApplicationLinks(&mut self.applications);
         let worked = work(now, process, adapter, &mut below, &mut links);
         self.end_work(now, host, worked);
-        // The frames contradict what was recorded before.
+        // The frames contradict the states recorded before: record the new states before the frames leave.
         if let Some(beside) = &mut self.beside {
             beside.commit(now, host);
         }

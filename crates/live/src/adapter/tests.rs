@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// An application that only lets TCP work.
+/// The peer's application, which does nothing: only TCP works.
 struct Nobody;
 
 impl Application for Nobody {
@@ -39,10 +39,10 @@ impl Application for Nobody {
     }
 }
 
-/// An adapter without its process.
+/// An adapter's service and a peer, each on an engine in this process.
 type Desk = World<AdapterService>;
 
-/// Configurations for working all at once and one by one.
+/// Configurations of the two ways to work: all at once, and one piece at a time.
 fn both_ways() -> [Option<Config>; 2] {
     [None, Some(Config::default())]
 }
@@ -80,7 +80,7 @@ impl Desk {
         self.service.adapter().check();
     }
 
-    /// Lets the other end of the cable have its turn.
+    /// Runs one turn of the peer's engine, at the other end of the cable.
     fn peer_turn(&mut self) {
         let turned = self.client.turn(&mut Nobody);
         turned.expect("memory does not fail");
@@ -225,7 +225,7 @@ fn a_sleeping_adapter_is_woken_by_the_doorbell() {
         desk.turn();
         assert!(desk.service.was_busy());
         assert_eq!(answers(&mut other).map(|answers| answers.len()), Ok(1));
-        // One application is awake, and its link is checked before the application is asked to ring; the other still sleeps.
+        // `other` is awake, so the adapter checks its link before asking it to ring. `host` still sleeps.
         ask(&mut other, socket(2));
         assert!(!desk.service.prepare_to_sleep(), "there is something to do");
         desk.turn();
@@ -300,7 +300,7 @@ fn a_timeline_records_turns_counters_and_connections() {
         while desk.counters()["applications.left"] == 0 {
             desk.turn();
         }
-        // Pending packets of the connection leave by the next turn at the latest, and then the next sample of where it lives is due.
+        // Pending packets of the connection leave by the next turn at the latest, and then the next sample of the connection's location is due.
         desk.turn();
         thread::sleep(Duration::from_millis(11));
         desk.turn();
@@ -356,7 +356,7 @@ fn shutdown_closes_listeners_and_detaches_applications() {
         assert!(!desk.path().exists());
         assert!(desk.service.has_ended(now, desk.server.host()));
         assert_eq!(answers(&mut host).map(|answers| answers.len()), Ok(1));
-        // The link checks for the adapter only now and then.
+        // The link checks only occasionally whether the adapter still exists.
         let later = Time::ZERO + Span::from_secs(1);
         let lost = host.get(later, &mut Vec::new());
         assert_eq!(lost, Err(LinkError::Gone));
@@ -435,7 +435,7 @@ impl Replacement for Newest {
     fn check(&self) {}
 }
 
-/// The adapter gets load control and batching, the host beside it gets replacement.
+/// The caller supplies load control and batching to the adapter, and cache replacement to a host.
 #[test]
 fn policies_can_be_supplied_by_the_caller() {
     let mut desk = Desk::new(2);

@@ -15,9 +15,9 @@ use std::path::Path;
 
 /// Interval between two samples of the counters.
 const SAMPLE_EVERY: Span = Span::from_ms(10);
-/// Time after which a reported event is in the file at the latest. A killed process loses the events of this time.
+/// Maximum time until a recorded event is in the file. A killed process loses at most the events of this time.
 const FLUSH_EVERY: Span = Span::from_secs(1);
-/// Label of a connection whose place is not yet known.
+/// Label of a connection until it is known whether it is on the host or on the adapter.
 const ARRIVING: &str = "arriving";
 
 /// Writes a timeline of an adapter. Times are those of its engine.

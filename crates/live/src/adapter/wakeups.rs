@@ -35,7 +35,7 @@ impl Wakeups {
         Ok(epoll::add(&self.epoll, fd, data, flags(interest))?)
     }
 
-    /// Changes the events that `fd` is waited for.
+    /// Changes the events of `fd` that wake up the loop.
     ///
     /// # Errors
     /// `fd` is not in the set.

@@ -15,13 +15,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum number of subscriptions per process, which may have just found the next broker, or have forked.
+/// Maximum number of subscriptions per process. A process that has forked, or has just found the next broker, may have several.
 const MOST_OF_PROCESS: usize = 4;
-/// Time within which all applications that are asked at once must answer.
+/// Time within which all applications that are asked at the same time must answer.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// Minimum interval at which answers are checked for.
+/// Minimum interval between checks for answers.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
-/// Maximum interval at which applications are checked that another thread is asking.
+/// Maximum interval between attempts to ask an application that another thread is asking.
 const LONGEST_LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
@@ -43,7 +43,7 @@ struct Application {
     stream: Arc<UnixStream>,
     pid: u32,
     user: u32,
-    /// Whether somebody waits for the application's answer.
+    /// Whether a thread waits for the application's answer.
     is_asked: AtomicBool,
     _share: Share,
 }
@@ -55,7 +55,7 @@ struct Question {
 }
 
 enum Outcome {
-    /// Somebody else is asking the application.
+    /// The application was not asked yet: another thread may be asking it.
     Busy,
     /// The application was asked, and this much of the answer has arrived.
     Asked(Incoming, Option<Share>),
@@ -106,9 +106,9 @@ impl Applications {
         }
     }
 
-    /// Asks the applications of `user`, or all for root, all at once. An application that does not answer in time or correctly is named in
-    /// the answer and not asked again. Returns JSON, [`ApplicationPlaces`](baton_sockets::broker::ApplicationPlaces), and the memory
-    /// charged for it.
+    /// Asks the applications of `user`, or of all users if that is root, at the same time. An application without a timely and valid answer
+    /// is named in the result, and not asked again. Returns [`ApplicationPlaces`](baton_sockets::broker::ApplicationPlaces) as JSON, and the
+    /// memory charged for it.
     ///
     /// # Errors
     /// Another question of this user is unanswered.
@@ -234,7 +234,7 @@ impl Question {
         };
         self.outcome = outcome;
         if matches!(self.outcome, Outcome::Told { .. }) {
-            // Others need not wait until the remaining applications have answered.
+            // Other threads may ask this application before the remaining ones have answered.
             self.application.is_asked.store(false, Ordering::Release);
         }
     }
@@ -278,7 +278,7 @@ fn checked(body: Vec<u8>) -> Option<String> {
     Some(text)
 }
 
-/// Combines the answers to JSON. They are copied as they came, because a parsed form takes more memory than their bytes.
+/// Combines the answers to JSON. Copies their bytes, because the parsed form takes more memory.
 fn written(questions: &[Question]) -> String {
     let mut text = String::from("[");
     for question in questions {

@@ -35,11 +35,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time within which a connection that an exited application had handed over reaches the adapter or the broker, if ever.
+/// Time after an application's exit in which a connection that it handed over may still reach the adapter or the broker.
 const LONGEST_MOVE: Duration = Duration::from_millis(1500);
-/// Time within which an application hands over a connection whose state it has. On a busy machine moves wait for one another.
+/// Maximum time for which an application keeps a connection's state before it hands it over. On a busy machine moves wait for one another.
 const LONGEST_HOLD_MS: u32 = 60_000;
-/// Time that applications have to take back the connections that can continue.
+/// Time after the death of an adapter in which applications can take back the connections that can continue.
 const LONGEST_RECOVERY: Duration = Duration::from_millis(1500);
 
 /// Maximum number of peers that may have to be asked again.
@@ -53,8 +53,8 @@ const LISTEN: u32 = 10;
 #[derive(Debug)]
 struct Question {
     state: Essentials<Bytes>,
-    /// Whether nobody has the connection, so that the kernel answers the peer with a reset. Otherwise the kernel has it and measures the
-    /// path.
+    /// Whether the connection has no owner any more, so that the kernel resets it when the peer answers. Otherwise the kernel has the
+    /// connection, and measures the path by the answer.
     is_lost: bool,
     /// Number of times that the peer was asked.
     asked: u32,
@@ -83,7 +83,7 @@ pub enum CaptureError {
     #[error("the user already has the maximum number of connections on the adapter")]
     Share,
     /// The kernel needs the other ports for new connections.
-    #[error("as many ports are kept for connections out of the kernel as may be")]
+    #[error("the maximum number of ports is already kept for connections out of the kernel")]
     Ports,
     /// The adapter has the maximum number of connections.
     #[error("the adapter already has its maximum number of connections")]
@@ -169,8 +169,8 @@ impl Captured {
         })
     }
 
-    /// Attaches the programs that find packets to the interface, if none are attached. Returns false if an adapter of another broker is
-    /// about to bring them.
+    /// Attaches the broker's programs to the interface, if none are attached. Returns false if an adapter of a previous broker has attached
+    /// and is about to hand over that broker's programs.
     ///
     /// # Errors
     /// Other programs are attached, or the interface does not support them.
@@ -213,8 +213,8 @@ impl Captured {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles a connection that is about to go back to the kernel. Returns the time since which the adapter has not had it, and the reason
-    /// why the adapter is giving back all connections, if it is.
+    /// Handles a connection that is about to go back to the kernel. Returns the time since which the adapter has not had the connection and,
+    /// if the adapter is giving back all connections, the reason.
     pub(super) fn returning(&self, flow: &Flow) -> Option<(u32, Option<MoveReason>)> {
         let flows = self.lock();
         let entry = flows.entries.get(flow)?;
@@ -235,7 +235,7 @@ impl Captured {
     // --- connections ---
 
     /// Redirects packets of `flow` to the adapter and keeps the kernel from sending any, because `taker` has asked for it. `is_wide` says
-    /// whether its socket is an IPv6 socket. Returns the adapter's session, and the connection's place in its memory.
+    /// whether the connection's socket is an IPv6 socket. Returns the adapter's session, and the connection's place in the session's memory.
     pub(super) fn capture(
         &self,
         flow: &Flow,
@@ -314,8 +314,8 @@ impl Captured {
         entry.is_some_and(|entry| entry.belongs_to(taker))
     }
 
-    /// Handles the disconnect of `taker`: the connections that it has not handed over will not arrive, and nobody will ask for those on an
-    /// adapter that has disappeared.
+    /// Handles the disconnect of `taker`: its connections become orphans, which are given up if they do not reach the adapter soon. Those
+    /// whose adapter has disappeared are given up now, because nobody will ask for them.
     pub(super) fn abandon(&self, taker: Taker) {
         let mut flows = self.lock();
         self.history().forget_program(taker);
@@ -373,11 +373,11 @@ impl Captured {
         }
     }
 
-    /// Passes an IP packet that the adapter has received to the kernel, but only if the kernel has the connection back, or the connection
-    /// has ended: a SYN then opens another one, and the kernel's answers and the peer's next packets must pass.
+    /// Passes an IP packet that the adapter has received to the kernel, but only if its flow is captured or was until recently. If the
+    /// connection has ended, its flow is first released: a SYN may open another connection, whose packets must pass.
     ///
     /// # Errors
-    /// The packet belongs to no such connection, or the kernel does not accept it.
+    /// The packet belongs to no such flow, or the kernel does not accept it.
     pub(super) fn inject_stray(&self, packet: &[u8]) -> io::Result<()> {
         let flow = flow_of_received(packet).ok_or(io::ErrorKind::InvalidData)?;
         let mut flows = self.lock();
@@ -402,14 +402,13 @@ impl Captured {
         Ok(())
     }
 
-    /// Asks the peer of a connection that the kernel is about to continue to acknowledge what it has received, from which the kernel
-    /// measures the path. Repeats this a few times if packets are lost. The kernel asks, too, but peers answer segments without data at
-    /// most twice a second.
+    /// Makes the peer of a connection that returns to the kernel acknowledge what it has received, by which the kernel measures the path.
+    /// Repeats this a few times if packets are lost. The kernel asks, too, but peers answer segments without data at most twice a second.
     pub(super) fn ask_to_acknowledge(&self, state: &Essentials<Bytes>) {
         self.question(state, false);
     }
 
-    /// Asks the peer of a connection, which is lost or is the kernel's, now, and a few more times if necessary.
+    /// Asks the peer of a connection now, and a few more times if necessary. Unless it `is_lost`, the kernel has the connection.
     fn question(&self, state: &Essentials<Bytes>, is_lost: bool) {
         let _ = self.prober.ask(state);
         let mut questions = self.questions();

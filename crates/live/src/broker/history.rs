@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Maximum number of histories of connections that are no longer out of the kernel.
+/// Maximum number of histories of connections that are not out of the kernel.
 const MOST_PAST: usize = 16_384;
 /// Number of recent moves kept per connection.
 const MOST_MOVES: usize = 8;
@@ -32,7 +32,7 @@ type Why = Cow<'static, str>;
 #[derive(Clone, Debug)]
 struct Move {
     at_ms: u64,
-    /// The same time on the clock that the adapter shares.
+    /// The same time on the clock that broker and adapter share, microseconds.
     began_us: u32,
     to: Destination,
     why: Why,
@@ -51,7 +51,7 @@ struct Life {
     is_away: bool,
     /// Whether the connection is in the queue of those that may be forgotten.
     is_queued: bool,
-    /// Whether the connection moved again since it was queued; others are forgotten first.
+    /// Whether the connection has moved again since it was queued. If so, it is queued once more before it is forgotten.
     is_recent: bool,
     moves: VecDeque<Move>,
     earlier_moves: u64,
@@ -147,7 +147,7 @@ impl History {
         self.add(flow, Destination::Adapter, why, None, now_us());
     }
 
-    /// Records that a connection is about to return to the kernel. Returns when the adapter ceased to have it, on the shared clock.
+    /// Records that a connection is about to return to the kernel. Returns when the adapter ceased to have the connection, on the shared clock.
     pub(super) fn returning(&mut self, flow: &Flow, place: &Place) -> u32 {
         self.arrived(flow, place);
         now_us().wrapping_sub(place.age_us())
@@ -218,8 +218,8 @@ impl History {
 
     // --- inside ---
 
-    /// Starts a new history, unless the moving connection is the one recorded for these ends: that is so only if the kernel last had the
-    /// recorded one in this socket.
+    /// Starts a new history, unless the recorded connection with these endpoints is the one that moves now. That is so only if the kernel
+    /// last had the recorded connection in this socket.
     fn begin(&mut self, flow: &Flow, taker: Taker, socket: Option<u64>) {
         let is_same = |life: &Life| life.uid == taker.user && Some(life.socket) == socket;
         if self.lives.get(flow).is_some_and(is_same) {
@@ -333,7 +333,7 @@ impl History {
             return true;
         };
         let took_us = place.arrived_us().wrapping_sub(last.began_us);
-        // A time left over from the previous connection at this place is older than the move.
+        // `arrived_us` may be left over from the previous connection at this place; it is then earlier than the start of the move.
         let is_there = took_us < now_us().wrapping_sub(last.began_us).saturating_add(1);
         if is_there && last.took_us.is_none() {
             last.took_us = Some(took_us);

@@ -41,7 +41,7 @@ struct Bound {
 
 const MIB: u64 = 1 << 20;
 
-/// Indexed by [`Resources`].
+/// Limits of each resource, in the order of [`Resources`].
 const BOUNDS: [Bound; RESOURCES] = [
     Bound {
         of_user: 256,
@@ -58,7 +58,7 @@ const BOUNDS: [Bound; RESOURCES] = [
         of_users: 64 * MIB,
         of_operators: 64 * MIB,
     },
-    // A user gets at least two turns, or half the number of processors: see `Limits::new`.
+    // `Limits::new` raises a user's limit to half the number of processors, if that is more.
     Bound {
         of_user: 2,
         of_users: 1024,
@@ -105,21 +105,21 @@ baton_named::named! {
         Excess => "excess",
         /// A message was not complete in time: its client was disconnected.
         LateMessage => "late_message",
-        /// A message waited for memory of its user.
+        /// A message waited for memory, because its user had used up its share.
         BytesOfUser => "bytes_of_user",
-        /// A message waited for memory of all users.
+        /// A message waited for memory, because all users together had used up theirs.
         Bytes => "bytes",
         /// There was no memory for a message in time: its client was disconnected.
         NoMemory => "no_memory",
-        /// A request waited for others of its user.
+        /// A request waited for other requests of its user.
         TurnsOfUser => "turns_of_user",
-        /// A request waited for those of all users.
+        /// A request waited for requests of all users.
         Turns => "turns",
         /// A client did not read its answer in time and was disconnected.
         UnreadAnswer => "unread_answer",
         /// A user asked where its connections are while an earlier question was still unanswered.
         Questions => "questions",
-        /// An application did not tell in time, or not correctly, where its connections are, and is not asked again.
+        /// An application gave no timely and valid answer to where its connections are, and is not asked again.
         BadAnswer => "bad_answer",
         /// A line for the operator was suppressed.
         Notices => "notices",
@@ -151,10 +151,10 @@ struct Accounts {
 #[derive(Debug, Default)]
 struct Account {
     used: [u64; RESOURCES],
-    /// Number of requests that wait for a turn.
+    /// Number of requests that wait until they may be served.
     waiting: usize,
     turn_is_free: Arc<Condvar>,
-    /// Time at which the user's next request is due if its requests were evenly spaced. `None` before the first request.
+    /// Time at which the user's next request would be due if the requests were evenly spaced. `None` before the first request.
     due: Option<Instant>,
 }
 
@@ -211,7 +211,7 @@ impl Limits {
     /// Gives a user an amount of a resource.
     ///
     /// # Errors
-    /// The limit that prevents it. It is not counted.
+    /// The limit that prevents this. It is not counted as a limit that was hit.
     pub(super) fn take(
         self: &Arc<Self>,
         user: u32,
@@ -224,13 +224,13 @@ impl Limits {
         Ok(self.share(user, of, amount))
     }
 
-    /// Charges a user for something that it already has.
+    /// Charges a user for an amount that it already has, whatever the limits.
     pub(super) fn charge(self: &Arc<Self>, user: u32, of: Resources, amount: u64) -> Share {
         self.lock().add(user, of, amount);
         self.share(user, of, amount)
     }
 
-    /// Waits until a request of this user may be served. A user with many requests waits for its own.
+    /// Waits until a request of this user may be served. A user with many requests waits for its own earlier requests.
     pub(super) fn turn(self: &Arc<Self>, user: u32) -> Share {
         let wait = self.lock().pace(user, Instant::now());
         if !wait.is_zero() {
@@ -384,12 +384,12 @@ fn account_of(user: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// By default.
+    /// Number of ports that the kernel gives to connections by default.
     const PORTS: u64 = 28_232;
     const HOSTILE: u32 = 40_001;
     const OTHER: u32 = 40_002;
 
-    /// Takes as much as this user gets. Also returns the limit that was hit.
+    /// Takes amounts of a resource until a limit is hit. Also returns this limit.
     fn take_all(
         limits: &Arc<Limits>,
         user: u32,
@@ -424,7 +424,7 @@ mod tests {
             let (theirs, _) = take_all(&limits, OTHER, of, amount);
             assert_eq!(held.len(), theirs.len(), "{of:?}");
             drop((held, theirs));
-            // Many users together may leave nothing for another user, but never for the operators.
+            // Many users together may leave nothing for another user, but they never take the operators' share.
             let many: Vec<_> = (0..5000)
                 .flat_map(|user| take_all(&limits, HOSTILE + user, of, amount).0)
                 .collect();

@@ -25,17 +25,17 @@ use std::time::Duration;
 /// Longest wait for an answer of the broker.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// An adapter's connection to its broker. Dropping it detaches the adapter in order; if only the process disappears, the broker assumes
-/// that it was killed.
+/// An adapter's connection to its broker. Dropping it detaches the adapter in order. If the process disappears without that, the broker
+/// assumes that it was killed.
 #[derive(Debug)]
 pub struct BrokerLink {
     stream: UnixStream,
     memory: Arc<Memory>,
     mode: Mode,
     queues: u32,
-    /// Keep the programs attached when the broker is killed.
+    /// Links that keep the programs attached when the broker is killed.
     links: Vec<OwnedFd>,
-    /// Path at which the next broker would listen, and what to send to it.
+    /// Path at which the next broker would listen, and the message to send to it.
     path: PathBuf,
     arrival: Arrival,
 }
@@ -61,7 +61,7 @@ impl BrokerLink {
         };
         match Self::attach_by(path, arrival) {
             Ok(link) => Ok(Some(link)),
-            // Or the broker is just ending.
+            // Nobody listens, or the broker is just ending.
             Err(error)
                 if matches!(
                     error.kind(),

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Maximum number of connections of an adapter.
 pub(super) const CAPACITY: usize = 65_536;
 
-/// Neither side can change the size or the seals.
+/// These seals prevent both sides from changing the size and the seals.
 const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::SEAL);
@@ -26,7 +26,7 @@ const SEALS: SealFlags = SealFlags::SHRINK
 /// Value of `closed` when the adapter is shutting down.
 pub(super) const CLOSED_BY_ADAPTER: u32 = 2;
 
-/// An upper bound for the number of owners.
+/// An upper bound for the number of variants of `Owner`.
 const OWNERS: u32 = 8;
 
 /// Two addresses of four words each, and a word with both ports.
@@ -48,7 +48,7 @@ pub(crate) struct Table {
     pub(super) counters: [AtomicU64; 8],
     coming: [AtomicU32; CAPACITY],
     pub(super) places: [Place; CAPACITY],
-    /// Data by place. Pages are only allocated once they are used.
+    /// Data of the connection at each place. Pages are only allocated once they are used.
     data: [Data; CAPACITY],
 }
 
@@ -78,17 +78,17 @@ pub(crate) enum Stage {
     Finished,
 }
 
-/// A place for a connection.
+/// A place in the table: a slot for one connection at a time.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Place {
     /// The owner in the low bits, and above it the number of the connection among all that have had this place.
     owner: AtomicU32,
-    /// When the application got the connection, by the system's clock.
+    /// When the application got the connection, on the clock of [`now_us`].
     since_us: AtomicU32,
     /// User of the application that took the connection out of the kernel.
     user: AtomicU32,
-    /// When the adapter got the connection, by the same clock.
+    /// When the adapter got the connection, on the clock of [`now_us`].
     arrived_us: AtomicU32,
     /// The stage, with [`IS_WIDE`] if the application's socket is an IPv6 socket.
     stage: AtomicU32,
@@ -221,7 +221,7 @@ fn word_of(number: u32, owner: Owner) -> u32 {
 }
 
 impl Table {
-    /// Announces a connection that has been captured to the adapter.
+    /// Announces a captured connection to the adapter.
     pub(crate) fn announce(&self, place: u32) {
         let taken = self.taken.load(Ordering::Relaxed);
         self.coming[taken as usize % CAPACITY].store(place, Ordering::Relaxed);
@@ -325,7 +325,7 @@ pub(super) fn now_us() -> u32 {
     (now.tv_sec.wrapping_mul(1_000_000) + now.tv_nsec / 1000) as u32
 }
 
-/// Returns the same clock in ms.
+/// Returns the clock of [`now_us`] in ms.
 pub(crate) fn now_ms() -> u32 {
     let now = clock_gettime(ClockId::Monotonic);
     (now.tv_sec.wrapping_mul(1000) + now.tv_nsec / 1_000_000) as u32

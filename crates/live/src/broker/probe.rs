@@ -15,8 +15,8 @@ use std::os::fd::OwnedFd;
 
 const HOPS: u8 = 64;
 
-/// A byte before everything that the peer expects, which the peer drops (RFC 9293 3.8.4). Linux answers a segment without data at most
-/// twice a second, and may have just answered the kernel if that got the connection back a moment ago.
+/// A byte before everything that the peer expects, which the peer drops (RFC 9293 3.8.4). Linux answers a segment without data at most twice
+/// a second, and may have just answered the kernel if the kernel got the connection back a moment ago.
 const OLD_BYTE: [u8; 1] = [0];
 
 /// Sends packets with headers of its own.
@@ -51,7 +51,7 @@ impl Prober {
         self.send(&question(state)?, state.flow.remote.addr)
     }
 
-    /// Makes the peer at the other end of a flow answer: a random sequence number is hardly ever an expected one.
+    /// Makes the peer at the other end of a flow answer to a packet with a random sequence number, which is hardly ever an expected one.
     ///
     /// # Errors
     /// The system cannot send the packet.

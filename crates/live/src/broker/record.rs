@@ -63,7 +63,7 @@ impl Data {
     }
 }
 
-/// A state and the version before it.
+/// A version number, followed by the words of a state.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Record([AtomicU32; 1 + WORDS]);
@@ -87,7 +87,7 @@ impl Record {
         std::array::from_fn(|at| self.0[1 + at].load(Ordering::Acquire))
     }
 
-    /// Resets the record when a connection has left the kernel or the adapter, with its state, if known.
+    /// Resets the record of a connection that leaves the kernel, and sets its state, if known.
     pub fn reset(&self, state: Option<&[u32; WORDS]>) {
         self.0[0].store(1, Ordering::Release);
         for (word, value) in self.0[1..].iter().zip(state.into_iter().flatten()) {
@@ -113,7 +113,7 @@ impl Record {
         parts: impl Iterator<Item = &'a [u8]>,
     ) {
         self.spoil();
-        // The bytes must be written after that.
+        // The data must be written after the state is marked as invalid.
         fence(Ordering::Release);
         data.write(parts);
         self.write(state);

@@ -219,7 +219,7 @@ impl Shared {
                 // A client that exceeds a limit sees its connection closed.
                 Ok((stream, _)) => clients.extend(self.welcome(stream)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // There is no descriptor: clients that wait continue to wait.
+                // No descriptor is free: clients continue to wait at the listener.
                 Err(_) => thread::sleep(BETWEEN_LOOKS),
             }
         }
@@ -250,8 +250,8 @@ impl Shared {
         })
     }
 
-    /// Attaches the programs that find packets to the interface. If an adapter of a killed broker keeps that broker's programs there, waits
-    /// until it attaches and hands them over. The first thread that needs the programs does this: an adapter may be served before
+    /// Attaches the broker's programs to the interface. If an adapter of a killed broker keeps that broker's programs there, waits until the
+    /// adapter attaches and hands them over. The first thread that needs the programs does this: an adapter may be served before
     /// [`Broker::start_at`] gets here.
     fn attach_programs(&self) -> Result<(), XdpError> {
         let limit = Instant::now() + LONGEST_RETURN;

@@ -18,7 +18,7 @@ const NIC_PORT: u16 = 81;
 const PACKETS: u32 = 1;
 const LISTENER: u32 = 2;
 
-/// One of the paper's schedulers, and a record of its choices.
+/// A scheduler of the handoff papers whose choices are recorded.
 #[derive(Clone, Debug)]
 struct Recorder {
     known: Scheduler,
@@ -48,10 +48,10 @@ impl Schedule for Recorder {
     }
 }
 
-/// What arrives.
+/// An event that gives the adapter work.
 #[derive(Clone, Copy, Debug)]
 enum Arrival {
-    /// A frame for the host or for TCP here.
+    /// A frame for the application's host or for the adapter's TCP.
     Frame { port: u16 },
     /// A packet that the host sends.
     HostPacket,
@@ -169,7 +169,7 @@ impl Desk {
         assert_eq!(put, Ok(1));
     }
 
-    /// Asks for a new socket.
+    /// Makes an application ask for a new socket.
     fn command(&mut self, app: usize) {
         let number = self.apps.0[app].next;
         self.apps.0[app].next += 1;
@@ -271,7 +271,7 @@ fn firmware(scheduler: Scheduler) -> Config {
     }
 }
 
-/// Returns whether a piece of work comes from an arrival. Pieces that follow from others are done in between.
+/// Returns whether an arrival caused a piece of work, rather than an earlier piece of work or a timer.
 fn is_arrived(source: &Source) -> bool {
     !matches!(
         source,
@@ -296,7 +296,7 @@ fn the_live_adapter_serves_in_the_simulated_order() {
         let mut live = Desk::new(&config, None, 1);
         let live_order = Recorder::new(scheduler);
         live.process.set_schedule(Box::new(live_order.clone()));
-        // Takes in the requests but never carries them out.
+        // This adapter takes in the requests but never carries them out.
         let mut other = Desk::new(&config, None, 1);
         let order = Recorder::new(scheduler);
         let mut simulated: Dispatch<u16> = Dispatch::new(&config);
@@ -380,7 +380,7 @@ fn frames_without_memory_are_dropped_and_counted() {
     }
 }
 
-/// An application with many requests delays another by no more than its queue holds, and one that takes no answers does not delay it.
+/// An application with many requests delays another one by at most the requests in its queue. An application that takes no answers delays nobody.
 #[test]
 fn two_applications_take_turns() {
     let config = Config {
@@ -401,7 +401,7 @@ fn two_applications_take_turns() {
         desk.look();
         desk.work(100);
     }
-    // Enough answers to fill its ring and its queue.
+    // Enough answers to fill the first application's ring and queue.
     desk.apps.0[0].host.faults().refuse_responses(true);
     for _ in 0..400 {
         desk.command(0);

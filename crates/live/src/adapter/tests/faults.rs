@@ -89,7 +89,7 @@ impl Desk {
         (4000..).find_map(connect).expect("a free port")
     }
 
-    /// Lets all work until something `holds`.
+    /// Runs the applications, the adapter and the peer until `holds` returns true.
     fn until(&mut self, apps: &mut [Echo], mut holds: impl FnMut(&mut Self) -> bool) {
         let limit = Instant::now() + TIMEOUT;
         while !holds(self) {
@@ -111,7 +111,7 @@ impl Desk {
         });
     }
 
-    /// Lets the peer read as many bytes, and checks that they are what it wrote.
+    /// Lets the peer read `len` bytes, and checks that they are what it wrote.
     fn read(&mut self, apps: &mut [Echo], conn: ConnId, len: usize) {
         let mut read = 0;
         self.until(apps, |desk| {
@@ -124,7 +124,7 @@ impl Desk {
         });
     }
 
-    /// Lets the peer of an application write data and read it again.
+    /// Lets the peer of an application write data and read its echo.
     fn echo_through(&mut self, apps: &mut [Echo], conn: ConnId) {
         for _ in 0..20 {
             self.write(apps, conn, PIECE_BYTES);
@@ -132,7 +132,7 @@ impl Desk {
         }
     }
 
-    /// Waits until the peer has noticed something of a connection; returns what it has noticed before.
+    /// Waits until the peer reports the event `what` of a connection. Returns the connection's events so far.
     fn peer_notices(&mut self, apps: &mut [Echo], conn: ConnId, what: &Event) -> Vec<Event> {
         let mut events = Vec::new();
         self.until(apps, |desk| {

@@ -1,4 +1,4 @@
-//! Adapters that attach, and end in order.
+//! Adapters that attach, and that detach in order.
 
 use super::entry::{Entry, Taker};
 use super::{Captured, CapturedStats, LISTEN, LONGEST_MOVE};
@@ -34,7 +34,7 @@ impl Captured {
     }
 
     /// Attaches an adapter whose broker has disappeared, and accepts the content of its memory as far as it is plausible. Fails with the
-    /// process ID of the current adapter if there is one. Frames follow this broker's flows once [`Captured::take_over`] is called.
+    /// process ID of the current adapter if there is one. This broker's flows apply to frames once [`Captured::take_over`] is called.
     pub(in crate::broker) fn adopt(&self, session: &Arc<Session>) -> Result<(), u32> {
         let mut flows = self.lock();
         if let Some(other) = &flows.adapter {
@@ -49,7 +49,7 @@ impl Captured {
                 continue;
             }
             if owner == Owner::Broker {
-                // The previous broker was putting it back, and the new socket has disappeared with that broker.
+                // The previous broker was putting the connection back, and the new socket has disappeared with that broker.
                 self.ask(&flow, &at.record.last());
                 at.vacate(number);
                 lost += 1;
@@ -57,12 +57,12 @@ impl Captured {
             }
             let found = self.reader().read(&flow).ok().flatten();
             if owner == Owner::Application && found.is_some_and(|found| found.state != LISTEN) {
-                // The previous broker was taking it out, and the kernel still has it.
+                // The previous broker was taking the connection out of the kernel, which still has it.
                 at.vacate(number);
                 continue;
             }
             if self.lookup.insert(&flow).is_err() {
-                // The map has space for as many flows as the memory.
+                // Unlikely, because the map has space for as many flows as the memory.
                 continue;
             }
             let entry = Entry {
@@ -93,7 +93,7 @@ impl Captured {
         Ok(())
     }
 
-    /// Replaces the programs that the adapter has kept at the interface by this broker's.
+    /// Replaces the programs that the adapter has kept attached to the interface with this broker's programs.
     ///
     /// # Errors
     /// The programs are not attached to this interface.
@@ -134,14 +134,14 @@ impl Captured {
         }
     }
 
-    /// Returns the number of connections that are still away after that: on the adapter, or with an application that has yet to bring them
-    /// back. Larger than any possible number until the adapter has noticed.
+    /// Returns the number of connections that are still out of the kernel after `close` was called: on the adapter, or with an application
+    /// that has yet to bring them back. Larger than any possible number until the adapter has noticed the call.
     pub(in crate::broker) fn left(&self) -> u64 {
         let flows = self.lock();
         let Some(adapter) = &flows.adapter else {
             return flows.entries.len() as u64;
         };
-        // In this order, a connection that leaves the adapter in between is counted twice rather than not at all.
+        // Read in this order, so that a connection that leaves the adapter in between is counted twice rather than not at all.
         let on_adapter = adapter.memory.on_adapter.load(Ordering::Acquire);
         let entries = flows.entries.values();
         let away = entries.filter(|entry| entry.place().owner().1 == Owner::Application);
@@ -150,7 +150,7 @@ impl Captured {
 }
 
 /// Returns how long a connection that an application has had for `age_ms` counts as orphaned when its broker is replaced. The time under
-/// previous brokers counts, or the peer would wait for as long as brokers are killed in quick succession.
+/// previous brokers counts: otherwise the peer would wait as long as brokers kept being killed in quick succession.
 fn waited(age_ms: u32) -> Duration {
     Duration::from_millis(age_ms.into()).min(LONGEST_MOVE - LEAST_GRACE)
 }

@@ -119,9 +119,9 @@ pub(super) struct Flows {
     pub(super) returned: VecDeque<(Instant, Flow)>,
 }
 
-/// Maximum number of connections per user other than root: half of all, so that others can have some, too.
+/// Maximum number of connections per user other than root: half of all, so that other users can have some, too.
 const MOST_OF_USER: usize = CAPACITY / 2;
-/// Time within which late packets of a connection that has gone back arrive.
+/// Time after a connection has gone back in which its late packets may still arrive at the adapter.
 const LONGEST_STRAY: Duration = Duration::from_secs(5);
 /// Maximum number of flows in `returned`.
 const MOST_RETURNED: usize = 65_536;
@@ -162,7 +162,7 @@ impl Flows {
     pub(super) fn knows(&self, flow: &Flow) -> bool {
         let is_it =
             |(since, other): &(Instant, Flow)| other == flow && since.elapsed() <= LONGEST_STRAY;
-        // Connections that came back recently are asked for most.
+        // Most calls are about connections that came back recently, so the search begins with them.
         self.entries.contains_key(flow) || self.returned.iter().rev().any(is_it)
     }
 

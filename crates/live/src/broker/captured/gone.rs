@@ -30,8 +30,8 @@ pub enum NotRecovered {
 }
 
 impl Captured {
-    /// Handles an adapter that has disappeared without detaching. No packet of its connections reaches the kernel, and those with data in
-    /// flight are lost.
+    /// Handles an adapter that has disappeared without detaching. No packet of its connections reaches the kernel, and connections with data
+    /// in flight are lost.
     pub(in crate::broker) fn bury(&self, session: &Arc<Session>) {
         let mut flows = self.lock();
         if !flows.is_current(session) {
@@ -46,7 +46,7 @@ impl Captured {
             if !of_session(&entry) {
                 continue;
             }
-            // The next adapter must not get their packets.
+            // The next adapter must not receive packets of these connections.
             let _ = self.lookup.hold(flow);
             let place = entry.place();
             match (place.owner().1, place.stage(), place.record.read()) {
@@ -73,7 +73,8 @@ impl Captured {
         self.changed.notify_all();
     }
 
-    /// Waits briefly until a connection of `taker` is ready, because an application may notice an adapter's end before the broker does.
+    /// Locks the flows once a connection of `taker` is ready. Waits briefly: an application may notice an adapter's end before the broker
+    /// does.
     pub(super) fn lock_once(
         &self,
         flow: &Flow,
@@ -110,8 +111,8 @@ impl Captured {
         self.give_up(&mut self.lock(), vec![(*flow, loss)]);
     }
 
-    /// Gives up lost connections: asks their peers for their sequence numbers, so that the kernel answers with a reset. The places are
-    /// freed only after that, so that if this process is killed, the next broker finds them.
+    /// Gives up lost connections: asks their peers for their sequence numbers, so that the kernel resets the connections when the peers
+    /// answer. Frees the places only afterwards, so that the next broker finds them if this process is killed.
     pub(super) fn give_up(&self, flows: &mut Flows, lost: Vec<(Flow, Loss)>) {
         for (flow, loss) in lost {
             let Some(entry) = flows.entries.get(&flow) else {
@@ -133,7 +134,7 @@ impl Captured {
     }
 
     pub(super) fn ask(&self, flow: &Flow, words: &[u32; WORDS]) {
-        // A peer that is not asked finds out when it sends something.
+        // If the peer cannot be asked, it receives the reset when it next sends something.
         if let Some(last) = decode(*flow, &without_data(words), Bytes::new(), now_ms()) {
             self.question(&last, true);
         }

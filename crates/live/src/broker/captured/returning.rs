@@ -23,8 +23,8 @@ pub(in crate::broker) struct Returning {
 
 impl Captured {
     /// Begins to put back a connection that `taker` returns in this state. With `waits`, first waits until the connection is back with the
-    /// application or its adapter has disappeared. From here on nobody else can have the connection, until it is [let go](Captured::let_go)
-    /// or [lost](Captured::lose).
+    /// application or its adapter has disappeared. From then on the broker owns the connection, until it is [let go](Captured::let_go) or
+    /// [lost](Captured::lose).
     ///
     /// # Errors
     /// The connection was not taken out for `taker`, the adapter has it, or the state is not the one that the application was last given.
@@ -81,7 +81,7 @@ impl Captured {
         }
     }
 
-    /// Locks the flows, once they contain this one. After a broker was killed, its adapter soon brings all its connections to the next one.
+    /// Locks the flows once they contain this one. If this broker has just started, waits until an adapter of a killed broker has found it.
     fn lock_once_known(&self, flow: &Flow) -> MutexGuard<'_, Flows> {
         let mut flows = self.lock();
         while !flows.entries.contains_key(flow) && flows.adapter.is_none() {
@@ -95,7 +95,7 @@ impl Captured {
         flows
     }
 
-    /// Waits until a connection is back with its application, or its adapter has disappeared.
+    /// Locks the flows once a connection is back with its application, or its adapter has disappeared.
     fn lock_once_back(
         &self,
         flow: &Flow,
@@ -106,7 +106,7 @@ impl Captured {
         })
     }
 
-    /// Makes the peer of a connection that nobody has any more send something, which the kernel answers with a reset. The application that
+    /// Makes the peer of a connection that has no owner any more send something, which the kernel answers with a reset. The application that
     /// named the connection is not trusted: it cannot choose the content, and nothing is sent if the kernel has such a connection.
     fn rouse(&self, flow: &Flow) {
         let is_own = self.addresses.contains(&flow.local.addr);

@@ -70,7 +70,7 @@ impl Shared {
         Ok(session)
     }
 
-    /// Attaches an adapter of a former broker, if there is no other adapter. Also returns the programs that it has kept at the interface.
+    /// Attaches an adapter of a former broker, if there is no other adapter. Also returns the programs that the adapter has kept at the interface.
     pub(super) fn adopt(
         &self,
         stream: &UnixStream,
@@ -174,7 +174,7 @@ impl Shared {
                 _ => {}
             }
         }
-        // An adapter that was killed before TAKE_OVER has no sockets: its packets are dropped from then on.
+        // If the adapter was killed before TAKE_OVER, this broker's programs drop its packets from now on, because it has no sockets here.
         let _ = self.take_over(programs);
         // When the broker itself ends, it has closed the stream.
         if !self.ends.load(Ordering::Relaxed) {

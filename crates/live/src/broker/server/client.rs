@@ -30,7 +30,7 @@ pub(super) struct Serving<'a> {
     stream: Arc<UnixStream>,
     pid: i32,
     taker: Taker,
-    /// Whether the client has asked for a connection.
+    /// Whether the client has made a request about a connection.
     has_asked: bool,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// Receives the next request. Also returns the memory charged for it, unless it is small, and the turn in which to serve it.
+    /// Receives the next request. Also returns the memory charged for it, unless it is small, and the permission to serve it now.
     fn receive(&self) -> Result<(Message, Option<Share>, Share), End> {
         let user = self.taker.user;
         let mut incoming = Incoming::default();
@@ -122,7 +122,7 @@ impl<'a> Serving<'a> {
             // Other requests of this user wait while bytes are read, because reading takes time, as serving does.
             let turn = self.shared.limits.turn(user);
             let progress = match incoming.read(&self.stream, Most::of) {
-                // A message without a body is complete at once.
+                // A small message needs no memory of its user, and may have arrived completely.
                 Ok(Progress::Announced(len)) if len <= MOST_SMALL_BYTES => {
                     incoming.read(&self.stream, Most::of)
                 }
@@ -149,7 +149,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// Takes memory for a message. Until then the message's bytes wait in the socket.
+    /// Waits until there is memory for a message. Meanwhile the message's bytes remain in the socket.
     fn memory_for(&self, bytes: u64, limit: Instant) -> Result<Share, End> {
         let limits = &self.shared.limits;
         let mut has_waited = false;
@@ -167,7 +167,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// Serves a request and sends the answer. Requests that take long use no turn.
+    /// Serves a request and sends the answer. Long requests do not count towards the limit of requests served at the same time.
     fn answer(&mut self, message: Message, memory: Option<Share>, turn: Share) -> Result<(), End> {
         let (shared, user) = (self.shared, self.taker.user);
         self.has_asked |= matches!(message.kind, TAKE | GIVE_BACK | RECLAIM | RECOVER | KNOWS);
@@ -176,7 +176,7 @@ impl<'a> Serving<'a> {
                 drop(turn);
                 None
             }
-            // A long answer is not produced before earlier ones have been read.
+            // The answer may be long: do not produce it before the user has read earlier ones.
             TAKE if shared.limits.is_out_of_memory(user) => {
                 drop(turn);
                 let limit = Instant::now() + LONGEST_MESSAGE;
@@ -210,7 +210,7 @@ impl<'a> Serving<'a> {
             }),
         };
         if question.is_some() && !is_operator(user) {
-            // Moves wait during the question, so questions may take a tenth of the time at most.
+            // Moves wait while a question is answered, so answers may take at most a tenth of the time.
             thread::sleep(BETWEEN_QUESTIONS.max(began.elapsed() * 10));
         }
         drop((memory, turn, question));

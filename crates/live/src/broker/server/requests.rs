@@ -121,7 +121,7 @@ impl Refusal {
     }
 }
 
-/// Returns the parameters of a connection: `tcp`, with the options that its program has set on the socket.
+/// Returns the parameters of a connection: `tcp`, changed by the options that the program has set on the socket.
 fn with_options(socket: BorrowedFd<'_>, tcp: &Config) -> Config {
     let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
     let keepalive = || {
@@ -224,7 +224,7 @@ impl Shared {
         }
     }
 
-    /// Redirects the packets first, so that none of the connection's packets reaches a kernel that no longer knows the connection.
+    /// Takes a connection out of the kernel. Redirects its packets first, so that none of them reaches a kernel that no longer knows it.
     fn take(
         &self,
         owned: OwnedFd,
@@ -259,7 +259,7 @@ impl Shared {
         })?;
         let captured = self.captured.capture(&flow, taker, is_wide);
         let (session, ticket) = captured.inspect_err(|error| {
-            // The history of a connection that is on the adapter already says more.
+            // If the connection has been captured before, its history says so already.
             if !matches!(error, CaptureError::Captured) {
                 stays(error);
             }
@@ -290,8 +290,8 @@ impl Shared {
         Ok(returned(&unread, &Moved::new(state).to_bytes()))
     }
 
-    /// Puts a connection back in the state that the application was given: by this broker, if the adapter has done nothing with the
-    /// connection, or by the adapter. Without a reason the connection comes back because the adapter has disappeared.
+    /// Puts a connection back in the state that the application was given by the adapter or, if the adapter has done nothing with the
+    /// connection, by this broker. Without a reason `why`, the connection comes back because the adapter has disappeared.
     fn give_back(
         &self,
         body: &[u8],
@@ -345,7 +345,7 @@ impl Shared {
         }
         self.made.add(socket.as_fd(), taker.user)?;
         if let Some(fin) = fin {
-            // If this fails, the application waits for an end that the peer has sent long ago; nothing better can be done.
+            // If this fails, the application never sees the end of the stream, although the peer has sent it; nothing better can be done.
             let _ = self.captured.inject(&fin);
         }
         Ok(socket)
@@ -353,8 +353,8 @@ impl Shared {
 
     // --- after the end of an adapter that was killed ---
 
-    /// Restores a connection that was on an adapter that was killed, in the state in which the adapter left it, provided that the
-    /// application has sent and received as much.
+    /// Restores a connection that was on an adapter that was killed, in the state in which the adapter left it, provided that the application
+    /// agrees on how much was sent and received.
     fn recover(&self, body: &[u8], taker: Taker) -> Result<OwnedFd, Refusal> {
         let Recovery {
             flow,
