@@ -148,7 +148,7 @@ impl ControlSocket {
         &mut self,
         mut answer: impl FnMut(Asker, Question, &UnixStream) -> Option<Vec<u8>>,
     ) {
-        // A client that is refused may connect again at once.
+        // Accept a limited number, because a client that is refused may connect again immediately.
         for _ in self.clients.len()..MOST_CLIENTS {
             match self.socket.listener().accept() {
                 Ok((stream, _)) => {

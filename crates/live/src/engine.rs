@@ -16,19 +16,19 @@ use std::vec::Drain;
 
 /// Number of frames that are collected before they are passed to the port.
 const TRANSMIT_BATCH: usize = 64;
-/// Maximum number of batches sent before frames are received again: acknowledgments may be among these.
+/// Maximum number of batches sent before frames, such as acknowledgments, are received again.
 const MOST_BATCHES: usize = 4;
 /// Maximum time until the loop checks again whether to stop.
 const LONGEST_WAIT: Span = Span::from_ms(100);
 
 /// How long the loop continues after resets: removing an interface discards the frames that the kernel has not processed yet.
 const LINGER: Span = Span::from_ms(20);
-/// Maximum of that time if the port holds frames back.
+/// Maximum time that the loop continues after resets if the port holds frames back.
 const LONGEST_LINGER: Span = Span::from_secs(1);
 
-/// A program that runs on an engine. Each turn calls its methods in the order in which they are declared here.
+/// A program that runs on an engine. Each turn (iteration of the loop) calls its methods in the order in which they are declared here.
 pub trait Application {
-    /// Handles received frames and due timers. By default, passes all frames to the host at once and runs its timers.
+    /// Handles received frames and due timers. By default, passes all frames to the host and runs its timers.
     fn receive(&mut self, now: Time, host: &mut Host, frames: Drain<'_, Bytes>) {
         take_in(now, host, frames);
     }
@@ -70,7 +70,7 @@ fn take_in(now: Time, host: &mut Host, frames: Drain<'_, Bytes>) {
 /// Counters of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
-    /// Turns of the loop.
+    /// Number of turns: iterations of the loop.
     pub turns: u64,
     /// Number of waits.
     pub waits: u64,
@@ -221,7 +221,7 @@ impl<T: Port> Engine<T> {
         Ok(true)
     }
 
-    /// Resets all connections that the application does not end by itself within a turn, and waits until the resets are sent.
+    /// Lets the application end its connections in one turn, resets those that remain, and waits until the resets are sent.
     ///
     /// # Errors
     /// The port is gone.

@@ -51,7 +51,7 @@ pub struct HandoffConfig {
 pub struct HandoffSockets<N> {
     driver: Driver,
     below: Below,
-    /// Its packet sockets are one per IP version.
+    /// The host's process, with a packet socket for each IP version.
     process: HostProcess<Bytes>,
     watch: LinkWatch<N>,
 }

@@ -35,9 +35,9 @@ const USE: u8 = 1;
 const FAMILY_IPV4: u8 = libc::AF_INET as u8;
 const FAMILY_IPV6: u8 = libc::AF_INET6 as u8;
 
-/// How long the way between two addresses counts as known. Many connections with one peer may move in that time.
+/// How long a route between two addresses is remembered. Many connections with one peer may move in that time.
 const LONGEST_KNOWN: Duration = Duration::from_millis(100);
-/// Maximum number of ways that are known.
+/// Maximum number of remembered routes.
 const MOST_KNOWN: usize = 1024;
 
 /// Buffer size, bytes: an answer fits, and so does each part of a long one.
@@ -49,7 +49,7 @@ pub struct Neighbourhood {
     socket: OwnedFd,
     interface: u32,
     answer: Vec<u8>,
-    /// Whether the way from one address to another leads through the interface, and when the kernel said so.
+    /// Whether the route from one address to another uses the interface, and when the kernel said so.
     known: FxHashMap<(IpAddr, IpAddr), (Instant, bool)>,
 }
 

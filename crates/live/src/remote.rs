@@ -228,7 +228,7 @@ pub(crate) fn link_counters(driver: &Driver, counters: &mut BTreeMap<String, u64
     }
 }
 
-/// Returns the row of this process as an application of its adapter; `others` of its sockets are not connections.
+/// Returns the row of this process as an application of its adapter; `others` is the number of its sockets that are not connections.
 pub(crate) fn application_row(driver: &Driver, now: Time, others: u64) -> ApplicationRow {
     let os = driver.os();
     let link = driver.link();

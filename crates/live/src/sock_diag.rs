@@ -96,7 +96,7 @@ pub fn take_answer(mut datagram: &[u8], sockets: &mut Vec<KernelSocket>) -> io::
     Ok(false)
 }
 
-/// Returns the socket of one message, or `None` if the message is cut off or the state is not shown anywhere.
+/// Returns the socket of one message, or `None` if the message is cut off, or its state or address family is unknown.
 fn socket_of(message: &[u8]) -> Option<KernelSocket> {
     let (head, attributes) = message.split_at_checked(MESSAGE_BYTES)?;
     let numbers = Numbers(&head[NUMBERS..]);

@@ -32,7 +32,7 @@ fn engine<T: Port>(port: T, addresses: [&str; 2], seed: u64) -> Engine<T> {
 pub(crate) struct World<A, S = MemoryPort> {
     /// The service's files.
     pub(crate) folder: TempDir,
-    /// The time of turns that are not at the engines' own time.
+    /// The time of the next `step`, which does not use the engines' clocks.
     pub(crate) now: Time,
     pub(crate) server: Engine<S>,
     pub(crate) service: A,
@@ -40,7 +40,7 @@ pub(crate) struct World<A, S = MemoryPort> {
 }
 
 impl<A: Application, S: Port> World<A, S> {
-    /// Starts a service behind `port` of the server's end of the cable.
+    /// Starts a service on the port that `port` makes of the server's end of the cable.
     pub(crate) fn of(
         port: impl FnOnce(MemoryPort) -> S,
         service: impl FnOnce(&Path, &mut Host) -> A,
@@ -57,7 +57,7 @@ impl<A: Application, S: Port> World<A, S> {
         }
     }
 
-    /// Runs one turn of both, then advances the time by 100 us.
+    /// Runs one turn of both engines, then advances the time by 100 us.
     pub(crate) fn step(&mut self, application: &mut impl Application) {
         let server = self.server.turn_at(self.now, &mut self.service);
         server.expect("memory does not fail");

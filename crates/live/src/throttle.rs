@@ -34,7 +34,7 @@ impl Throttle {
         Some(self.checked + INTERVAL).filter(|&until| until > now)
     }
 
-    /// Takes note that a wait has ended at `now`, and of whether it has seen anything.
+    /// Handles the end of a wait at `now`; `seen` says whether the wait has seen anything to check.
     pub(crate) fn handle_wait(&mut self, now: Time, seen: bool) {
         self.at = match seen {
             true => now,

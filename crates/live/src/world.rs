@@ -16,8 +16,8 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
 
-/// Longest time until a request for a snapshot, or to stop, is noticed. Checking costs system calls, which are too expensive for every
-/// turn.
+/// Longest time until a request for a snapshot, or to stop, is noticed. Checking costs system calls, which are too expensive for every turn
+/// of the loop.
 const CONTROL_INTERVAL: Span = Span::from_ms(50);
 
 /// The sockets of an application, and the means to wait for them.

@@ -66,9 +66,9 @@ pub struct ApplicationStats {
 
 /// The adapter, its applications, and the listeners through which they attach.
 ///
-/// Order of calls: the engine calls it as an [`Application`]. After a turn with nothing to do ([`AdapterService::was_busy`]), call
-/// [`AdapterService::prepare_to_sleep`] before the engine waits. Only if it returns true may the engine wait, also for the descriptors of
-/// [`AdapterService::fds`]. Call [`AdapterService::awake`] afterwards.
+/// Order of calls: the engine calls it as an [`Application`]. After a turn of the loop with nothing to do ([`AdapterService::was_busy`]),
+/// call [`AdapterService::prepare_to_sleep`] before the engine waits. Only if it returns true may the engine wait, also for the descriptors
+/// of [`AdapterService::fds`]. Call [`AdapterService::awake`] afterwards.
 pub struct AdapterService {
     pub(super) adapter: Adapter<Bytes>,
     pub(super) process: Process<Bytes>,
@@ -89,11 +89,11 @@ pub struct AdapterService {
     timeline: Option<Box<AdapterTimeline>>,
     /// Limits how often the listeners are checked.
     listeners_throttle: Throttle,
-    /// Whether the last turn had something to do.
+    /// Whether the last turn of the loop had something to do.
     busy: bool,
     /// How often the attached applications had been woken at the last call of [`AdapterService::take_rang`].
     rung: u64,
-    /// Number of segments received up to the last turn.
+    /// Number of segments received until the last call of `look`.
     segments_received: u64,
     /// Time at which the quiet period after the start ends; `None` before the first turn.
     quiet_until: Option<Time>,
@@ -177,7 +177,7 @@ impl AdapterService {
         std::mem::replace(&mut self.rung, rung) != rung
     }
 
-    /// Returns whether the last turn had something to do.
+    /// Returns whether the last turn of the loop had something to do.
     pub fn was_busy(&self) -> bool {
         self.busy
     }

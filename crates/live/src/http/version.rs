@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 /// Maximum number of files whose numbers are remembered.
 const MOST_FILES: usize = 1 << 16;
-/// A second change within this many seconds may go unnoticed: file times are no finer than the system's clock ticks. Seconds.
+/// A second change within this many seconds may go unnoticed: file times are no finer than the system's clock ticks.
 const SETTLED_S: i64 = 2;
 
 /// The state of a file, as the file system reports it.

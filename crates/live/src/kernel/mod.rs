@@ -1,7 +1,7 @@
 //! The kernel's sockets for the web server: for comparison, where nothing else is available, or to hand off connections to an adapter
 //! beside the kernel.
 //!
-//! As fast as one thread can be: edge-triggered readiness, no system call just to find nothing to do, and one call per response.
+//! Designed for speed in a single thread: edge-triggered readiness, no system calls that find nothing to do, and one call per response.
 
 #[cfg(test)]
 mod tests;

@@ -24,7 +24,7 @@ pub struct Opened {
 
 impl PortConfig {
     /// Opens the port on the interface `name` in this thread's network namespace, and switches off offloads of the interface that would
-    /// deliver frames such as no wire carries.
+    /// deliver frames unlike those on a wire.
     ///
     /// # Errors
     /// The interface does not exist, the process lacks the permission, or XDP cannot be used; see [`XdpError`].

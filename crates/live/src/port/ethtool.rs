@@ -1,4 +1,4 @@
-//! Offloads of an interface that would pass frames to an engine such as no wire carries.
+//! Offloads of an interface that would let frames unlike those on a wire reach an engine.
 
 use super::interface::{InterfaceError, control_socket};
 use super::sys::ethtool_words;

@@ -23,20 +23,20 @@ const TIMESTAMPS: u32 = 8;
 /// Maximum number of bytes given to the kernel at once, because the kernel allocates one buffer for them.
 const CHUNK: usize = 32 << 10;
 
-/// The kernel measures the path only by acknowledgments of data, and waits three seconds before it retransmits until it has done so. So if
-/// no data is in flight, one byte before all data is put in flight again: the peer, which already has it, acknowledges it at once, whatever
-/// the byte is.
+/// The kernel measures the path only by acknowledgments of data. Before the first one, its retransmission timeout is three seconds. So if no
+/// data is in flight, the byte before all data is sent again: the peer already has this byte, and acknowledges it immediately, whatever its
+/// value is.
 const OLD_BYTE: [u8; 1] = [0];
 
 /// Factor by which the kernel's bookkeeping increases the required buffer size.
 const OVERHEAD: usize = 2;
 
-/// Makes the kernel take over a connection. Returns the connection's socket, an IPv6 socket if `is_wide`, which is an ordinary one: no
-/// longer in repair mode. Calls `let_go` when the kernel has everything and before it sends: packets of the connection may reach the kernel
-/// from then on.
+/// Makes the kernel take over a connection. Returns the connection's socket, which is no longer in repair mode, and is an IPv6 socket if
+/// `is_wide`. Calls `let_go` when the kernel has the state, before it sends anything: from then on, packets of the connection may reach the
+/// kernel.
 ///
 /// # Errors
-/// The kernel refuses, it cannot be brought into the state, or it does not accept all data. The socket is closed, without sending anything
+/// The kernel refuses a step, cannot be brought into the state, or does not accept all data. The socket is closed, without sending anything
 /// to the peer.
 pub fn give_back(
     essentials: &Essentials<Bytes>,
@@ -115,8 +115,8 @@ fn failed(step: &'static str, error: Errno) -> RepairError {
     }
 }
 
-/// Returns the error of a call on a connection whose peer may have reset it meanwhile: the kernel reports a reset that follows a FIN as
-/// EPIPE, and does not shut down a connection that is over.
+/// Converts an error that means that the peer has reset the connection: the kernel reports a reset after a FIN as EPIPE, and the shutdown of
+/// a connection that has ended as ENOTCONN.
 fn as_reset(error: Errno) -> Errno {
     match error {
         Errno::PIPE | Errno::NOTCONN => Errno::CONNRESET,

@@ -29,7 +29,7 @@ const ATTEMPTS: u32 = 64;
 /// Takes a connection out of the kernel, which forgets it without sending anything to the peer. The socket remains with its owner and is
 /// never in repair mode. Also returns whether the socket alone keeps the local port from being given to another connection.
 ///
-/// Before the call, the connection's packets must be kept from the kernel, and the kernel's on `interface` dropped, including its reset.
+/// Before the call, packets for the connection must be kept from the kernel, and those that it sends on `interface`, like its reset, dropped.
 ///
 /// # Errors
 /// The connection is being opened or closed, has more than `most_unread` bytes of unread data, or has sent something that is not

@@ -20,8 +20,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Runs `work` with an adapter and a broker at the near end of a veth pair, and an application whose connections move to the other side at each
-/// write.
+/// Runs `work` with an adapter and a broker at the near end of a veth pair, and an application whose connections move, to the adapter or
+/// back, at each write.
 pub fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path) + Send) {
     with_application_on(|work| on_veth(1, work), work);
 }

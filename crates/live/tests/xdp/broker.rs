@@ -175,7 +175,7 @@ fn wait_for_end(near: &TcpStream) {
     assert_eq!(poll(&mut ends, None).expect("poll succeeds"), 1);
 }
 
-/// Tests empty and nearly empty queues. Each of the two ends closes first once.
+/// Tests empty and short queues, with either end closing first.
 fn half_closed_connections_leave_the_kernel_and_return() {
     with_broker(|listeners, client, custody| {
         let sizes = [0, 1, 5_000];
@@ -352,7 +352,7 @@ fn a_returned_connection_may_leave_again() {
     });
 }
 
-/// The adapter connects before the broker serves, so the broker may answer it first, perhaps before the XDP programs are attached.
+/// The adapter connects before the broker serves, so the broker may answer the adapter before the XDP programs are attached.
 fn an_adapter_that_waited_for_the_broker_gets_connections() {
     on_veth(1, || {
         with_far_listeners(|listeners| {

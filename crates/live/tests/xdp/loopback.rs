@@ -99,7 +99,7 @@ fn both_ends_of_a_loopback_connection_move() {
     with_loopback(both_ends_move);
 }
 
-/// With the schedulers of the handoff papers, and queues that may overflow.
+/// Tests the schedulers of the handoff papers, with queues that may overflow.
 fn connections_move_when_work_is_done_one_piece_at_a_time() {
     for scheduler in [Scheduler::Fcfs, Scheduler::HostFirst] {
         let config = || AdapterServiceConfig {

@@ -54,7 +54,7 @@ pub const ALL: &[(&str, fn())] = baton_testkit::tests![
 pub const FAR_PORT: u16 = 7;
 /// Number of writes of one test: each write moves the connection.
 const MOVES: usize = 60;
-/// Number of writes in a row, the last of which come after the answer to a move.
+/// Number of consecutive writes: enough for the last ones to follow the answer to a move.
 const WRITES: usize = 500;
 /// No move takes this long unless it has stalled.
 const LONGEST_MOVE: Duration = Duration::from_secs(30);
@@ -76,7 +76,7 @@ pub fn until_on_adapter(adapter: &Adapter, mut exchange: impl FnMut()) {
         match adapter.with_kernel(place).flatten() {
             Some(Place::Adapter(_)) => return,
             Some(Place::Host(_)) => exchange(),
-            // It is moving. The thread that moves it needs the lock that a look takes.
+            // The connection is moving. The thread that moves it needs the lock that `with_kernel` takes.
             _ => thread::sleep(Duration::from_millis(1)),
         }
     }
@@ -94,7 +94,7 @@ pub fn opened(
     (near.expect("a connection"), far)
 }
 
-/// Echoes received data until the peer's end.
+/// Echoes received data until the peer closes its direction.
 pub fn echo(mut far: &std::net::TcpStream) {
     let mut buffer = [0; 4096];
     loop {
@@ -215,8 +215,7 @@ fn the_peer_never_sees_sequence_numbers_go_back() {
     });
 }
 
-/// Programs that never fill a buffer are not prepared for a write without buffer space.
-/// The kernel has forgotten the connection, which is in TIME-WAIT on the adapter. If it chose the same port again, its SYN would be dropped.
+/// The kernel has forgotten the connection, which is in TIME-WAIT on the adapter. A SYN from the same port would be dropped.
 fn the_port_of_a_connection_that_ended_on_the_adapter_is_not_reused() {
     with_application(|adapter, listeners, _| {
         for (port, listener) in (40_000..).zip(listeners) {
@@ -242,6 +241,7 @@ fn the_port_of_a_connection_that_ended_on_the_adapter_is_not_reused() {
     });
 }
 
+/// Programs that never fill a buffer are not prepared for a write without buffer space.
 fn nonblocking_writes_succeed_while_a_connection_moves() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
@@ -347,7 +347,7 @@ impl Seen {
     }
 }
 
-/// Data in flight on the adapter is cut anew too. The test sends nothing long in the other direction: such an interface would drop it.
+/// Data in flight on the adapter is segmented again, too. The far end sends only short segments: the near interface would drop long ones.
 fn a_stream_continues_when_the_mtu_shrinks() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
@@ -420,7 +420,7 @@ impl Selection for WhenRead {
     }
 }
 
-/// The connection's FIN has been sent, and is acknowledged or, if data waits for the peer's window, is not.
+/// The stream is shut down: its FIN is acknowledged, or is still queued behind data that waits for the peer's window.
 fn a_stream_that_is_shut_down_for_sending_moves() {
     with_application(|_, listeners, path| {
         let adapter = attach_with(path, DriverConfig::default(), WhenRead);
@@ -718,8 +718,7 @@ fn a_connection_returns_when_its_application_uses_it() {
         assert!(driver.os_mut().export(now, socket), "it is there");
         assert_eq!(next_move(&mut driver), MoveNews::Exported(socket));
         let exported = driver.os_mut().take_exported(socket).expect("it came");
-        // This thread does not continue for longer than the adapter waits for unresponsive applications, and the operator is told that it
-        // has the connection.
+        // This call takes longer than the adapter waits for unresponsive applications, and reports that the connection is still away.
         let left = BrokerClient::connect(&path.join("broker"))
             .expect("it listens")
             .restore_all();

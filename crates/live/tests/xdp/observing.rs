@@ -42,7 +42,7 @@ fn moves_and_their_reasons_are_known_after_the_connection_ends() {
         let peer = listeners[0].local_addr().expect("an address");
         let mut near = TcpStream::connect(adapter, peer).expect("a connection");
         let (far, from) = listeners[0].accept().expect("a connection");
-        // The connection moves to the other side at each write.
+        // The connection moves, to the adapter or back, at each write.
         let back_twice = |known: &ConnectionHistory| {
             let back = known
                 .moves

@@ -8,7 +8,7 @@ use baton_wire::impairment::Impairment;
 pub struct FaultProfile {
     /// What happens to frames.
     pub impairment: Impairment,
-    /// Number of frames that pass a reordered frame, if they come in time.
+    /// Number of frames that overtake a reordered frame, if they arrive in time.
     pub reorder_frames: u32,
     /// Time in transit.
     pub delay: Span,
