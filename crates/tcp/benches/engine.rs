@@ -23,7 +23,7 @@ enum Load {
 enum Recovery {
     /// All mechanisms.
     Modern,
-    /// The mechanisms of 2006.
+    /// The mechanisms of 2006: losses are detected by counting duplicate ACKs.
     Counting,
 }
 

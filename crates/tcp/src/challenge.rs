@@ -21,8 +21,8 @@ impl ChallengeLimit {
         }
     }
 
-    /// Reports whether another challenge ACK may be sent. About `per_second` of them may be in each second (0: no limit): the
-    /// exact limit is random, because an attacker could infer from a known shared limit how often others are challenged.
+    /// Reports whether another challenge ACK may be sent. About `per_second` are allowed in each second (0: no limit). The exact limit is random:
+    /// from a known limit that all connections share, an attacker could infer how often other connections are challenged.
     pub(crate) fn take(&mut self, now: Time, per_second: u32) -> bool {
         if per_second == 0 {
             return true;

@@ -26,7 +26,7 @@ impl Past {
         Self::ago(now, Span::from_secs(24 * 3600))
     }
 
-    /// Time since then.
+    /// Returns the time since the moment.
     pub(crate) const fn elapsed(self, now: Time) -> Span {
         Span::from_ps(now.as_ps().wrapping_sub(self.0))
     }
@@ -63,7 +63,7 @@ impl TimestampClock {
         (self.reading(now).as_ps() / TIMESTAMP_TICK.as_ps()) as u32
     }
 
-    /// `now` on this clock.
+    /// Converts `now` to a moment on this clock.
     pub(crate) const fn moment(self, now: Time) -> Moment {
         Moment(self.reading(now).as_ps())
     }

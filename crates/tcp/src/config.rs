@@ -25,7 +25,7 @@ pub enum Congestion {
     Dctcp,
     /// BBR version 3 (draft-ietf-ccwg-bbr-06).
     Bbr,
-    /// A controller from outside.
+    /// A controller that a user of this crate provides.
     #[schemars(skip)]
     Custom(Custom),
 }
@@ -40,7 +40,7 @@ pub enum EcnEcho {
     EachChange,
 }
 
-/// How the congestion window is counted where hosts differ.
+/// Whether the congestion window is counted as the RFCs recommend or as Linux does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowCounting {
@@ -142,27 +142,27 @@ pub enum NagleRule {
     Minshall,
 }
 
-/// A value that makes no sense.
+/// A parameter with an invalid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{field} is {value}; expected {expected}")]
 pub struct ConfigError {
     /// The field of [`Config`].
     pub field: &'static str,
-    /// What it holds.
+    /// Value of the field.
     pub value: u64,
-    /// What it may hold.
+    /// Values that the field may have.
     pub expected: &'static str,
 }
 
-/// Parameters that all connections of one stack share unless their owner sets others. The defaults are those of a usual host of today.
+/// Parameters that all connections of one stack share unless their owner sets others. The defaults are those of a typical present-day host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Largest segment this end can receive, bytes of data (RFC 9293 3.7.1).
     #[schemars(range(min = LEAST_MSS), extend("x-unit" = "bytes"))]
     pub mss: u16,
-    /// Maximum data and options of a segment on the route to the peer, where that is less than `mss`. SYNs announce it, and no segment is
-    /// longer until the route changes (ip-route(8): `advmss` and `mtu lock` without headers); none: `mss` holds.
+    /// Maximum length of a segment's data and options on the route to the peer, bytes, if less than `mss`. SYNs announce it, and no
+    /// segment is longer until the route changes (ip-route(8): `advmss` and `mtu lock` without headers); none: `mss` holds.
     #[serde(with = "apart")]
     #[schemars(with = "Option<u16>", range(min = LEAST_MSS), extend("x-unit" = "bytes"))]
     pub route_mss: Option<u16>,
@@ -183,12 +183,12 @@ pub struct Config {
     pub initial_window_segments: u32,
     /// Congestion control.
     pub congestion: Congestion,
-    /// How the congestion window is counted where hosts differ.
+    /// Whether the congestion window is counted as the RFCs recommend or as Linux does.
     pub window_counting: WindowCounting,
     /// Leave slow start when round trips get longer, and let the window grow by up to eight segments at each acknowledgment (HyStart++, RFC
     /// 9406). Otherwise slow start lasts until a loss, and the window grows by two segments at most.
     pub hystart: bool,
-    /// Start anew with the initial window after an idle time of a retransmission timeout (RFC 5681 4.1).
+    /// Start anew with the initial window after an idle time longer than a retransmission timeout (RFC 5681 4.1).
     pub slow_start_after_idle: bool,
     /// Send new data on the first duplicate acknowledgments (RFC 3042).
     pub limited_transmit: bool,
@@ -222,8 +222,8 @@ pub struct Config {
     /// Maximum delay of an acknowledgment, ms (RFC 9293 3.8.6.3: under 500).
     #[schemars(range(max = LONGEST_ACK_DELAY_MS))]
     pub delayed_ack_ms: u32,
-    /// Ticks of the clock with which timers end, ms: a timer ends with the first tick after its time, together with all others of that
-    /// tick. 0: timers are exact.
+    /// Resolution of timers, ms: a timer expires at the first tick after its time, together with all other timers of that tick. 0:
+    /// timers are exact.
     #[schemars(range(max = LONGEST_TICK_MS))]
     pub timer_tick_ms: u32,
     /// Full segments after which an acknowledgment is sent at the latest.
@@ -234,8 +234,8 @@ pub struct Config {
     /// Retransmissions of a SYN before giving up.
     pub syn_retries: u32,
     /// Retransmissions of a SYN after the same timeout, before the timeout doubles each time. It is 0 by RFC 6298 5.5, 4 in FreeBSD
-    /// (`tcp_syn_backoff`) and, by default, in Linux 6.5 and later (`tcp_syn_linear_timeouts`). A connection that moves does not take it
-    /// along, because its SYN has been answered.
+    /// (`tcp_syn_backoff`) and, by default, in Linux 6.5 and later (`tcp_syn_linear_timeouts`). The state of a moved connection does not
+    /// include it, because the SYN has been answered.
     #[serde(with = "apart")]
     #[schemars(with = "u32")]
     pub syn_linear_timeouts: u32,
@@ -243,7 +243,7 @@ pub struct Config {
     pub data_retries: u32,
     /// Maximum segment lifetime, ms; TIME-WAIT lasts twice as long (RFC 9293 3.6.1).
     pub msl_ms: u32,
-    /// Time that a connection which its owner has closed waits for the peer's FIN, ms (tcp_fin_timeout; RFC 9293 3.6.1).
+    /// Time that a connection waits for the peer's FIN after its owner has closed it, ms (tcp_fin_timeout; RFC 9293 3.6.1).
     pub fin_wait_2_ms: u32,
     /// Retransmissions of the answer to a SYN before giving up.
     pub syn_ack_retries: u32,
@@ -265,7 +265,7 @@ pub struct Config {
     #[serde(with = "behind_a_gap")]
     #[schemars(with = "u32")]
     pub ack_rate_limit_ms: u32,
-    /// Segments acknowledged at once at the start of a connection and after an idle time, before ACKs are delayed
+    /// Number of segments acknowledged immediately at the start of a connection and after an idle time, before ACKs are delayed
     /// (Linux: 16); 0: none.
     pub quick_acks: u32,
     /// The owner is notified that it may write only while fewer bytes than this are unsent (TCP_NOTSENT_LOWAT).
@@ -286,7 +286,7 @@ pub struct Config {
     /// When an opened window is worth an ACK of its own.
     pub window_update: WindowUpdate,
     /// Delay the ACK of a FIN when the peer closes first, so that our FIN may travel with the ACK, as Linux does once there was data.
-    /// Otherwise the FIN is acknowledged at once.
+    /// Otherwise the FIN is acknowledged immediately.
     pub delay_fin_ack: bool,
     /// Which partial segments Nagle's algorithm holds back.
     pub nagle_rule: NagleRule,
@@ -393,15 +393,15 @@ impl Config {
         self.mss.min(self.route_room())
     }
 
-    /// Data and options that a segment holds as far as the route is concerned.
+    /// Maximum length of a segment's data and options that the route allows, bytes.
     pub(crate) fn route_room(&self) -> u16 {
         self.route_mss.unwrap_or(u16::MAX)
     }
 
-    /// Names the first value that makes no sense.
+    /// Checks that all values are valid.
     ///
     /// # Errors
-    /// The field, its value, and what was expected.
+    /// Returns the first field with an invalid value.
     pub fn check(&self) -> Result<(), ConfigError> {
         let within = |field, value: u64, least: u64, most: u64, expected| {
             if (least..=most).contains(&value) {

@@ -15,7 +15,7 @@ const TICK: Span = Span::from_secs(60);
 /// Ticks for which a cookie is valid.
 const LIFETIME_TICKS: u32 = 2;
 
-/// How long after the last cookie was sent an answer may still come.
+/// Time after the last cookie was sent during which an answer may still arrive.
 pub(crate) const LIFETIME: Span = Span::from_secs(120);
 
 /// MSS values that a cookie can hold: the most common ones.

@@ -40,7 +40,7 @@ impl DeliveryRate {
         let elapsed_us = now.since(self.since).as_us();
         if self.since != Moment::default() && elapsed_us > 0 {
             self.per_second = match self.delivered {
-                // Saves a connection that only receives a division at each segment.
+                // Avoids a division per segment on connections that only receive.
                 0 => 0,
                 delivered => u64::from(delivered) * 1_000_000 / elapsed_us,
             };

@@ -16,8 +16,8 @@ pub struct WindowScaling {
 }
 
 /// State of a synchronized connection in another TCP, as Linux provides it with `TCP_REPAIR` and `TCP_INFO`. Numbers are those of RFC
-/// 9293 3.3.1, with a FIN counted. The rest of the state is learned anew: which data the peer has beyond a hole, how its round trips
-/// vary, how the congestion controller came to its window.
+/// 9293 3.3.1, with a FIN counted. The rest of the state is learned anew: which data the peer has beyond a hole, how round-trip times
+/// vary, and the state of the congestion controller except for its window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Essentials<P> {
     /// The connection.

@@ -39,7 +39,7 @@ pub struct FastOpenKeys {
 /// Fast Open settings of a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FastOpenListening {
-    /// Most requests whose handshake is not complete (RFC 7413 5.1); 0: Fast Open is off.
+    /// Maximum number of requests whose handshake is not complete (RFC 7413 5.1); 0: Fast Open is off.
     pub pending: usize,
     /// Data is accepted without a cookie too: for networks where addresses cannot be forged (RFC 7413 6.4).
     pub without_cookie: bool,

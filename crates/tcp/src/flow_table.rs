@@ -30,7 +30,7 @@ impl FlowTable {
 
     /// The slot of `flow`; `flow_of` returns the four-tuple of a slot.
     pub(crate) fn find<'a>(&self, flow: &Flow, flow_of: impl Fn(u32) -> &'a Flow) -> Option<u32> {
-        // If the host has all connections, the adapter still looks up every packet.
+        // An adapter looks up every packet even while the host has all connections.
         if self.slots.is_empty() {
             return None;
         }
@@ -39,7 +39,7 @@ impl FlowTable {
             .copied()
     }
 
-    /// The slot found last for a segment, to be tried first, because segments of a connection come in runs.
+    /// The slot found last for a segment. It is tried first, because consecutive segments often belong to the same connection.
     pub(crate) fn recent(&self) -> Option<u32> {
         self.recent
     }

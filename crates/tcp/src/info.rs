@@ -121,7 +121,7 @@ pub struct Info {
     /// Longest delay of an acknowledgment.
     #[serde(rename = "ato_us", with = "microseconds")]
     pub ato: Span,
-    /// Most data in a segment that is sent.
+    /// Maximum data of a segment that is sent.
     pub send_mss: u32,
     /// Largest data seen in a segment that arrived.
     pub receive_mss: u32,
@@ -133,7 +133,7 @@ pub struct Info {
     pub unacked_segments: u32,
     /// Bytes beyond holes that the peer reported; without SACK, the bytes that its duplicate ACKs stand for.
     pub sacked: u32,
-    /// Bytes taken to be lost.
+    /// Bytes that count as lost.
     pub lost: u32,
     /// Bytes sent again and not yet acknowledged.
     pub retransmitted: u32,
@@ -153,7 +153,7 @@ pub struct Info {
     /// Smoothed round-trip time; none before the first measurement.
     #[serde(rename = "srtt_us", with = "microseconds::optional")]
     pub srtt: Option<Span>,
-    /// Its variation.
+    /// Variation of the round-trip time.
     #[serde(rename = "rttvar_us", with = "microseconds::optional")]
     pub rttvar: Option<Span>,
     /// Least round-trip time seen; none before the first measurement.

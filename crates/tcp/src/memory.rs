@@ -10,8 +10,8 @@
 const PAGE: u32 = 4096;
 /// Charge for each connection: its state in the engine and above it, and a page for each direction.
 const BLOCK: u32 = 4096 + 2 * PAGE;
-/// Memory that each piece of data counts for, besides its bytes: its place in a queue, its headers, and the overhead of the allocator
-/// and of the list of segments in flight.
+/// Memory charged for each piece of data besides its bytes: its slot in a queue, its headers, and the overhead of the allocator and
+/// of the list of segments in flight.
 pub(crate) const PIECE: u32 = 256;
 /// Each direction of a connection may hold one part in this many of what its user may still take.
 const PART: u64 = 16;
@@ -35,14 +35,14 @@ impl Charge {
         pages: u16::MAX,
     };
 
-    /// Most bytes that each direction may ask for, which limits writes and windows, or `None` if there is no limit.
+    /// Maximum number of bytes that each direction may hold, which limits writes and windows, or `None` if there is no limit.
     #[inline]
     pub(crate) fn share(self) -> Option<u32> {
         let pages = u32::from(self.pages);
         (self.pages < u16::MAX).then_some(PAGE + pages * PAGE)
     }
 
-    /// Most received bytes that are kept, if that is less than what an offered window may hold.
+    /// Maximum number of received bytes that are kept, if less than an offered window may hold.
     #[inline]
     pub(crate) fn most_received(self) -> Option<u32> {
         (self.pages == 0).then_some(PAGE)
@@ -78,7 +78,7 @@ struct User {
     held: u64,
     /// Charges that are not 0.
     charges: u32,
-    /// Part of `held` that is outside of connections.
+    /// Part of `held` that does not belong to connections.
     beside: u64,
 }
 
@@ -152,7 +152,7 @@ impl Memory {
         user.held = user.held + u64::from(bytes) - u64::from(charge.bytes);
         self.held = self.held + u64::from(bytes) - u64::from(charge.bytes);
         charge.bytes = bytes;
-        // Otherwise no user can hold more than twice what is free.
+        // If this is false, no user can hold more than twice what is free.
         self.is_tight = self.held > 2 * limit.saturating_sub(self.held);
         *charge = self.judged(*charge);
     }
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn each_connection_may_always_use_a_page() {
         let (mut memory, mut charges) = fill(&[1], 500);
-        // Windows that were offered before are used all the same.
+        // Peers may still use the windows that were offered before.
         for charge in &mut charges {
             memory.charge(charge, 0, 1 << 20);
         }

@@ -12,7 +12,7 @@ pub struct Moved<P> {
     pub state: Portable<P>,
     /// Data that follows the send buffer's content and did not fit into the send buffer.
     pub unsent: Vec<P>,
-    /// The sending direction closes after that data; TCP does not know it yet.
+    /// The sending direction is to be closed after the unsent data. TCP has not been notified of this.
     pub shut: bool,
 }
 

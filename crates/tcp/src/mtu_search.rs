@@ -64,7 +64,7 @@ impl MtuSearch {
     }
 
     /// Searches the path anew up to `most` after a while, whatever ICMP reported, because the path may have changed (RFC 4821 7.2
-    /// has a timer for that, as does RFC 1191 6.3).
+    /// and RFC 1191 6.3 specify such a timer).
     pub(crate) fn restart_if_old(&mut self, most: u16, now: Moment, config: &MtuProbing) {
         if now.since(self.since) >= Span::from_secs(config.interval_s.into()) {
             self.reach(most);

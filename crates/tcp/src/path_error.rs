@@ -18,7 +18,7 @@ pub enum PathError {
     /// The network cannot be reached.
     #[error("the network is unreachable")]
     NetUnreachable,
-    /// Nobody listens to the port.
+    /// No process listens on the port.
     #[error("the port is unreachable")]
     PortUnreachable,
     /// The host does not speak TCP.

@@ -81,16 +81,16 @@ pub enum DecodeError {
         /// Last version that can be read.
         expected: u16,
     },
-    /// Not a whole state, or none at all.
+    /// The bytes are not a complete state.
     #[error("the bytes are not a connection's state: {0}")]
     Malformed(String),
-    /// More than one state.
+    /// Further bytes follow the state.
     #[error("{0} bytes follow the connection's state; expected none")]
     Trailing(usize),
 }
 
 impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
-    /// The state as bytes, its version first.
+    /// Converts the state to bytes, which begin with the format version.
     pub fn to_bytes(&self) -> Vec<u8> {
         to_bytes(self, self)
     }
@@ -98,16 +98,16 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
     /// Reads what [`Portable::to_bytes`] wrote. [`Stack::import`](crate::Stack::import) checks whether the state is valid.
     ///
     /// # Errors
-    /// The bytes are not one whole state of a version that is known.
+    /// The bytes are not exactly one state of a known version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::check_version(bytes)?;
         from_bytes(bytes, |state| state)
     }
 
-    /// Checks that the bytes begin with a state of a version that can be read.
+    /// Checks that the bytes begin with a format version that can be read.
     ///
     /// # Errors
-    /// They do not.
+    /// The bytes begin with another version, or with none.
     pub fn check_version(bytes: &[u8]) -> Result<(), DecodeError> {
         let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
         let (found, _) = postcard::take_from_bytes::<u16>(bytes).map_err(malformed)?;
@@ -146,7 +146,7 @@ pub(crate) fn to_bytes<P>(value: &impl Serialize, state: &Portable<P>) -> Vec<u8
     all.expect("memory takes any state")
 }
 
-/// Reads such a value. `state` returns the state in the value.
+/// Reads what `to_bytes` wrote. `state` returns the connection's state in the value.
 pub(crate) fn from_bytes<T: DeserializeOwned, P>(
     bytes: &[u8],
     state: impl FnOnce(&mut T) -> &mut Portable<P>,

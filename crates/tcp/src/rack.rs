@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Recoveries for which a widened reordering window lasts (RFC 8985 6.2, step 4).
 const WIDE_FOR: u8 = 16;
 
-/// The least round-trip time is over the last one to two of these periods.
+/// The minimum round-trip time covers between one and two of these periods.
 const LEAST_OF: Span = Span::from_secs(150);
 
 /// Findings about one acknowledgment, collected while it is processed.
@@ -57,7 +57,7 @@ enum Reordering {
     Seen {
         /// Acknowledgments that showed reordering.
         times: u32,
-        /// Most segments by which a segment was late.
+        /// Largest number of segments by which a segment was late.
         degree: u8,
     },
 }
@@ -102,7 +102,7 @@ impl Rack {
         }
     }
 
-    /// Most segments by which a segment was late.
+    /// Largest number of segments by which a segment was late.
     pub(crate) fn reordering_degree(&self) -> u32 {
         match self.reordering {
             Reordering::Unseen => 0,

@@ -8,7 +8,7 @@ use baton_wire::{SeqNr, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Unused records are dropped when there are more than this many, and than twice the number left the last time.
+/// Unused records are dropped when there are more records than this, and more than twice as many as the last clean-up left.
 const LEAST_CLEANED: usize = 64;
 
 /// Per-packet state of the draft (4.1.2.1.2).

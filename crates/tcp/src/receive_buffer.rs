@@ -6,14 +6,14 @@ use crate::payload::{cut_front, join_short, push_joined, push_short, truncate};
 use baton_wire::{Payload, Pieces, SackBlock, SackBlocks, SeqNr};
 use std::collections::VecDeque;
 
-/// Most out-of-order ranges; data behind further holes is dropped, and the peer sends it again.
+/// Maximum number of out-of-order ranges. Data behind further holes is dropped, and the peer sends it again.
 const MOST_RANGES: usize = 1024;
 
-/// Unread pieces that are kept as they came. Further short ones are copied together, because each piece takes memory of its own. A burst
-/// has fewer.
+/// Number of unread pieces that are kept as they arrived. Further short ones are copied together, because each piece takes memory of its
+/// own. A burst has fewer pieces.
 const MOST_UNREAD_PIECES: usize = 64;
 
-/// Pieces of an out-of-order range that are kept as they came.
+/// Number of pieces of an out-of-order range that are kept as they arrived.
 const MOST_PIECES_OF_RANGE: usize = 8;
 
 /// Received data. The window limits its size: the connection trims segments before they get here.
@@ -29,7 +29,7 @@ pub(crate) struct ReceiveBuffer<P> {
 /// Data behind holes.
 #[derive(Clone, Debug)]
 struct OutOfOrder<P> {
-    /// Disjoint, not even adjacent, in sequence order, all beyond RCV.NXT.
+    /// Ranges beyond RCV.NXT in sequence order, neither overlapping nor adjacent.
     ranges: Vec<Range<P>>,
     /// Arrival count, to report the most recent ranges first.
     arrivals: u32,

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// Most entries; then the least recently used one is dropped.
+/// Maximum number of entries. When there are more, the least recently used one is dropped.
 pub(crate) const MOST: usize = 1024;
 
 /// A table of at most [`MOST`] entries.

@@ -3,7 +3,7 @@
 use baton_wire::{SackBlock, SeqNr};
 use serde::{Deserialize, Serialize};
 
-/// Most blocks remembered. A report that would need more is ignored; its data is sent again.
+/// Maximum number of blocks that are remembered. A report that would need more is ignored, and its data is sent again.
 const MOST_BLOCKS: usize = 4096;
 
 /// Parameters of the rule by which a number is lost (RFC 6675 4, IsLost).
@@ -17,7 +17,7 @@ pub(crate) struct LossRule {
 /// The scoreboard of RFC 6675 3.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Scoreboard {
-    /// Disjoint, not even adjacent, in sequence order, all beyond SND.UNA.
+    /// Blocks beyond SND.UNA in sequence order, neither overlapping nor adjacent.
     blocks: Vec<SackBlock>,
     /// Bytes in all blocks.
     sacked: u32,

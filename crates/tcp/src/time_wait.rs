@@ -1,5 +1,5 @@
-//! Connections in TIME-WAIT (RFC 9293 3.6.1), which need no slot and no timer: each is a few words in a queue ordered by
-//! expiry, found by a hash table, and dropped when later ones arrive.
+//! Connections in TIME-WAIT (RFC 9293 3.6.1). They need no slot and no timer: each is a few words in a queue ordered by expiry, is
+//! found by a hash table, and is dropped when later ones enter TIME-WAIT.
 
 use crate::clock::TimestampClock;
 use crate::flow_table::hash;
@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 use std::collections::VecDeque;
 
-/// Expired entries dropped at each arrival: more than one, so that the queue shrinks.
+/// Number of expired entries that are dropped when an entry is added: more than one, so that the queue shrinks.
 const PURGED_AT_ONCE: usize = 2;
 
 /// The state of a connection that TIME-WAIT keeps.
@@ -233,7 +233,7 @@ impl TimeWait {
         Some(Verdict::Ignore)
     }
 
-    /// Asserts its invariants.
+    /// Asserts the table's invariants.
     pub(crate) fn check(&self) {
         let mut alive = 0;
         for (index, queue) in self.queues.iter().enumerate() {

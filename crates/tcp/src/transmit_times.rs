@@ -1,11 +1,11 @@
 //! Times at which bytes of interest of a connection were sent and acknowledged.
 //!
-//! A stage is reached when all bytes up to the one of interest have reached it, however they lie in segments.
+//! A stage is reached when all bytes up to the one of interest have reached it, whichever segments they are in.
 
 use baton_wire::{SeqNr, Stage, Stages, Time};
 use std::collections::VecDeque;
 
-/// Most requests and untaken reports of one connection.
+/// Maximum number of requests and untaken reports of one connection.
 const MOST_FOLLOWED: usize = 1024;
 
 /// When a byte reached a stage.
@@ -22,7 +22,7 @@ pub struct TransmitTime {
 /// A byte of interest.
 #[derive(Clone, Copy, Debug)]
 struct Request {
-    /// The number after the byte's.
+    /// The sequence number after the byte.
     end: SeqNr,
     key: u64,
     stages: Stages,

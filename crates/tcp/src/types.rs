@@ -42,11 +42,11 @@ pub enum CloseReason {
     /// Too many retransmissions, or the user timeout.
     #[error("connection timed out")]
     TimedOut,
-    /// The network says that the peer cannot be reached: at once while opening, otherwise when retransmissions ended
-    /// (RFC 9293 3.9.2.2).
+    /// The network reported that the peer cannot be reached. Ends a connection immediately while it opens, and otherwise when
+    /// retransmissions end (RFC 9293 3.9.2.2).
     #[error("{0}")]
     Unreachable(PathError),
-    /// This end aborted it.
+    /// This end aborted the connection.
     #[error("connection aborted")]
     Aborted,
 }
@@ -104,7 +104,7 @@ baton_named::named! {
     /// Why a segment was refused.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum Refusal {
-        /// No connection and no listener for it: answered by a reset.
+        /// The segment has neither a connection nor a listener, and is answered by a reset.
         NoConnection => "no-connection",
         /// The listener's backlog is full.
         BacklogFull => "backlog-full",
@@ -112,7 +112,7 @@ baton_named::named! {
         OutOfWindow => "out-of-window",
         /// Timestamp too old (RFC 7323 5).
         Paws => "paws",
-        /// Acknowledges what was never sent.
+        /// The ACK is for data that was never sent.
         BadAck => "bad-ack",
         /// The segment belongs to a connection in TIME-WAIT.
         TimeWait => "time-wait",
@@ -140,7 +140,7 @@ baton_named::named! {
 /// How written data relates to data that is written later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteFlags {
-    /// More follows at once: a partial segment waits for it (MSG_MORE).
+    /// More data follows soon: a partial segment waits for it (MSG_MORE).
     pub more: bool,
     /// A record ends here: later data never shares a segment with it (MSG_EOR).
     pub end_of_record: bool,

@@ -13,7 +13,7 @@ const SLOTS: usize = 4096;
 const WORDS: usize = SLOTS / 64;
 const NONE: u32 = u32::MAX;
 
-/// Place of an entry.
+/// Where an entry is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Nowhere,
@@ -233,7 +233,7 @@ impl Wheel {
                 .is_some_and(|link| link.due <= deadline)
     }
 
-    /// Asserts its invariants.
+    /// Asserts the wheel's invariants.
     pub(crate) fn check(&self) {
         for (word, &bits) in self.occupied.iter().enumerate() {
             let marked = self.occupied_words & (1 << word) != 0;

@@ -1,5 +1,5 @@
-//! Serialization of fields that are written normally in text formats, but as nothing within the binary state of a connection: values
-//! other than the default follow at the end of that state ([`Portable::to_bytes`](crate::Portable::to_bytes)).
+//! Serialization of fields that text formats contain as usual, but that take no bytes within the binary state of a connection:
+//! values other than the default follow at the end of that state ([`Portable::to_bytes`](crate::Portable::to_bytes)).
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,5 +1,5 @@
-//! Serialization of a number that used to follow a boolean switch, since removed. The binary state of a connection keeps the
-//! switch's place, so that programs with and without the switch can read each other's state.
+//! Serialization of a number that used to follow a boolean switch, since removed. The binary state of a connection still contains
+//! the switch's byte, so that programs with and without the switch can read each other's state.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

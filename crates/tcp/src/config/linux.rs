@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinuxRules {
-    /// Set PSH on the last segment of each burst that leaves as one packet, so that a receiver that merges segments passes them on at once
-    /// (since 5.4). Otherwise PSH is only on the last segment of a write (RFC 9293 3.9.1.2).
+    /// Set PSH on the last segment of each burst that leaves as one packet, so that a receiver that merges segments passes them on
+    /// immediately (since 5.4). Otherwise PSH is only on the last segment of a write (RFC 9293 3.9.1.2).
     pub push_bursts: bool,
-    /// With `hystart`: CUBIC leaves slow start when a train of ACKs lasts half a round trip or round trips get longer, at once, and again
-    /// after a timeout. Otherwise CUBIC follows RFC 9406.
+    /// With `hystart`: CUBIC leaves slow start as soon as a train of ACKs lasts half a round trip or round trips get longer, also in the
+    /// slow start after a timeout. Otherwise CUBIC follows RFC 9406.
     pub hystart: bool,
     /// Measure the round trip by each ACK of data that was sent once, also without timestamps, on connections that detect losses by time.
     /// The retransmission timeout follows the largest variance of a round trip. Otherwise one segment in a round trip is timed (RFC 6298
@@ -46,7 +46,7 @@ pub struct LinuxRules {
 }
 
 impl LinuxRules {
-    /// Reports whether data is paced whatever the congestion control wants.
+    /// Reports whether data is paced even if the congestion control does not request it.
     pub(crate) fn limits_rate(&self) -> bool {
         self.paces || self.max_pacing_rate.is_some()
     }

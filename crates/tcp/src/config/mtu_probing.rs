@@ -44,7 +44,7 @@ pub(super) const LEAST_BASE_MSS: u64 = 64;
 pub(super) const LEAST_THRESHOLD: u64 = 2;
 
 impl Default for MtuProbing {
-    /// Off; the rest as Linux has it.
+    /// Off; all other values are those of Linux.
     fn default() -> Self {
         Self {
             when: ProbePathMtu::Off,

@@ -10,9 +10,9 @@ bitflags::bitflags! {
     /// spends no time on services that a controller does not need.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Needs: u8 {
-        /// [`Controller::on_ack`] for each acknowledgment.
+        /// [`Controller::on_ack`] is called for each acknowledgment.
         const ACKS = 1;
-        /// Delivery rate samples with them, and [`Controller::on_lost`] for each segment that counts as lost.
+        /// Acknowledgments carry delivery rate samples, and [`Controller::on_lost`] is called for each segment that counts as lost.
         const RATE_SAMPLES = 1 << 1;
         /// Data is sent no faster than [`Controller::pacing_rate`].
         const PACING = 1 << 2;
@@ -127,9 +127,9 @@ pub struct RateSample {
 pub struct Lost {
     /// Now, on the connection's clock.
     pub now: Moment,
-    /// Its first number.
+    /// First sequence number of the segment.
     pub seq: SeqNr,
-    /// Its length.
+    /// Length of the segment, bytes.
     pub bytes: u32,
     /// Data that a full segment holds.
     pub smss: u32,
@@ -141,10 +141,10 @@ pub struct Lost {
 
 /// A congestion controller of one connection.
 ///
-/// A controller without any [`Needs`] is a variant of Reno: the engine keeps the window, with slow start (RFC 5681, RFC
-/// 9406), proportional rate reduction (RFC 9937) and the rule that an unused window does not grow (RFC 7661), and asks the
-/// controller how much the window grows after slow start and how far it is reduced. If a loss turns out to be spurious, the
-/// engine restores a copy of the controller from before the loss (RFC 4015). With [`Needs::WINDOW`] the controller does all that.
+/// A controller without any [`Needs`] is a variant of Reno: the engine keeps the window, with slow start (RFC 5681, RFC 9406),
+/// proportional rate reduction (RFC 9937) and the rule that an unused window does not grow (RFC 7661), and asks the controller how
+/// much the window grows after slow start and how far it is reduced. If a loss turns out to be spurious, the engine restores a copy
+/// of the controller from before the loss (RFC 4015). With [`Needs::WINDOW`] the controller itself does all of this.
 ///
 /// A controller must take the time from the moments it is given: they are on the connection's own clock and move with it.
 pub trait Controller: CloneController + Debug + Send + Sync {

@@ -15,7 +15,7 @@ const ALPHA: (u64, u64) = (9, 17);
 const CONVERGENCE: (u64, u64) = (17, 20);
 /// C is 0.4 segments per cubic second (RFC 9438 5): 2 segments per 5e9 cubic milliseconds.
 const C: (u64, u64) = (2, 5_000_000_000);
-/// The function is not followed further from K than this: 400 million segments.
+/// Maximum distance from K at which the function is evaluated, ms: its value there differs from W_max by 400,000 segments.
 const FARTHEST_MS: u64 = 100_000;
 
 /// State of CUBIC (RFC 9438 4.1.2).
@@ -23,7 +23,7 @@ const FARTHEST_MS: u64 = 100_000;
 pub(crate) struct Cubic {
     /// Window just before the last reduction, less for fast convergence; zero if none is known.
     w_max: u32,
-    /// cwnd_prior: cwnd at the last reduction.
+    /// cwnd_prior: cwnd before the last reduction.
     prior: u32,
     /// W_est: the window that Reno would have.
     w_est: u32,
@@ -49,7 +49,7 @@ impl Controller for Cubic {
             // Reno-friendly region (RFC 9438 4.3).
             return self.w_est.saturating_sub(window.bytes);
         }
-        // Concave and convex regions (RFC 9438 4.4, 4.5): towards where the function is a round trip from now.
+        // Concave and convex regions (RFC 9438 4.4, 4.5): the window approaches the value of the function one round trip from now.
         let bytes = u64::from(window.bytes);
         let rtt_ms = acked.srtt.as_ps() / Span::from_ms(1).as_ps();
         let target = self
@@ -104,7 +104,7 @@ impl Cubic {
         acked.now
     }
 
-    /// RFC 9438 4.3, equation 4: as fast as Reno, whose reduction is larger, until it is where the last loss was.
+    /// RFC 9438 4.3, equation 4: alpha compensates for Reno's larger reduction until W_est reaches the window of the last loss.
     fn grow_estimate(&mut self, bytes: u32, acked: &Acked) {
         let (numerator, denominator) = if self.w_est >= self.prior {
             (1, 1)

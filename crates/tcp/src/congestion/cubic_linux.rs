@@ -13,7 +13,7 @@ const SECOND_SHIFT: u32 = 10;
 /// beta, in 1024ths.
 const BETA: u32 = 717;
 const BETA_UNIT: u32 = 1024;
-/// C is 0.4: 410 in 1024ths, in the cube of 1024ths of a second another 2^30.
+/// C is 0.4 segments per cubic second: 410 / 2^10, divided by 2^30 for time in 1024ths of a second.
 const C: u64 = 410;
 const C_SHIFT: u32 = 10 + 3 * SECOND_SHIFT;
 /// Reno with the same reduction grows by a segment for every 15/8 windows of acknowledged segments.
@@ -24,7 +24,7 @@ const SLOWEST_BEFORE_A_LOSS: u32 = 20;
 const FASTEST: u32 = 2;
 /// At the plateau the window grows by a segment for this many windows acknowledged.
 const PLATEAU: u32 = 100;
-/// The pace stays for this time while the window does not change.
+/// Minimum time between updates of the pace while the window does not change.
 const UPDATE: Span = Span::from_us(31_250);
 const TICK: Span = Span::from_ms(1);
 /// Round trips measured within this time after the start of a stage do not count.

@@ -5,11 +5,11 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// Creates a controller. The first argument is the connection's seed, which outsiders cannot guess: the only source of
-/// randomness. The second is what [`Controller::save`] returned where the connection comes from, or `None` for a new connection.
+/// Creates a controller. The first argument is the connection's seed, which outsiders cannot guess: the only source of randomness.
+/// The second is the state that [`Controller::save`] returned when the connection was exported, or `None` for a new connection.
 pub type Factory = dyn Fn(u64, Option<&[u8]>) -> Box<dyn Controller> + Send + Sync;
 
-/// Most bytes of a name (Linux's TCP_CA_NAME_MAX without the terminating zero).
+/// Maximum length of a name, bytes (Linux's TCP_CA_NAME_MAX without the terminating zero).
 const LONGEST_NAME: usize = 15;
 
 /// A custom controller: its name and its factory.
@@ -43,13 +43,13 @@ impl Custom {
         }
     }
 
-    /// Its name.
+    /// Returns the controller's name.
     pub fn name(&self) -> &str {
         let len = self.name.iter().position(|&byte| byte == 0);
         let name = &self.name[..len.unwrap_or(LONGEST_NAME)];
         match std::str::from_utf8(name) {
             Ok(name) => name,
-            // Cut within a letter.
+            // The name was cut within a character.
             Err(error) => std::str::from_utf8(&name[..error.valid_up_to()]).unwrap_or_default(),
         }
     }

@@ -12,11 +12,11 @@ const LEAST_WINDOW_SEGMENTS: u32 = 16;
 const TRAIN_GAP: Span = Span::from_ms(2);
 /// Samples of a round before its least round-trip time counts.
 const SAMPLES: u8 = 8;
-/// A round trip counts as longer if it exceeds the least one ever by an eighth of that, within these bounds.
+/// A round trip counts as longer if it exceeds the least one of all rounds by an eighth, within these bounds.
 const RISE_DIVISOR: u64 = 8;
 const LEAST_RISE: Span = Span::from_ms(4);
 const MOST_RISE: Span = Span::from_ms(16);
-/// Time that a receiver that merges packets may add to a train: that of four super-segments, at most this.
+/// A receiver that merges packets may lengthen a train by the time in which this many bytes are sent: four super-segments.
 const MERGED_BYTES: u64 = 4 * 65_536;
 const LONGEST_MERGING: Span = Span::from_ms(1);
 

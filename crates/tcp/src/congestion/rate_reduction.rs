@@ -1,5 +1,5 @@
-//! Proportional rate reduction (RFC 9937): in recovery, what is sent follows what arrives, so that the window comes
-//! down to ssthresh over the length of the recovery instead of at once.
+//! Proportional rate reduction (RFC 9937): in recovery, what is sent follows what arrives, so that the window falls to ssthresh
+//! gradually over the recovery instead of immediately.
 
 use serde::{Deserialize, Serialize};
 

@@ -289,8 +289,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Measures the round trip, if this ACK completes a measurement (RFC 6298 3, RFC 7323 4). `first_rtt` is the time of the first
-    /// newly delivered segment that was sent only once. Returns the time of the timed segment, if there was one.
+    /// Measures the round trip, if this ACK completes a measurement (RFC 6298 3, RFC 7323 4). `first_rtt` is the round-trip time of
+    /// the first newly delivered segment that was sent only once. Returns that of the timed segment, if there was one.
     #[inline]
     pub(super) fn measure(
         &mut self,
@@ -314,7 +314,7 @@ impl<P: Payload> Connection<P> {
             return Some(rtt);
         }
         if let Some(rtt) = first_rtt {
-            // Other segments were sent again, but this one only once.
+            // Other segments were retransmitted, but this one was sent only once.
             self.take_round_trip(cx.config, rtt, header.ack);
             return None;
         }

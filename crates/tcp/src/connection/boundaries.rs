@@ -88,7 +88,7 @@ impl Boundaries {
 
     #[inline(always)]
     fn after(&self, seq: SeqNr) -> impl Iterator<Item = &Boundary> {
-        // Mostly the first unacknowledged write is the one in question.
+        // Usually `seq` lies in the first unacknowledged write.
         let first = match self.ends.front() {
             Some(first) if first.end.at_or_before(seq) => self
                 .ends

@@ -6,14 +6,14 @@ use crate::clock::Past;
 use crate::config::Config;
 use baton_wire::{Payload, Span, Time};
 
-/// Full segments of a peer are taken to be no smaller than this until larger ones come (RFC 9293 3.7.1).
+/// Assumed minimum length of a peer's full segments, bytes (RFC 9293 3.7.1).
 const LEAST_FULL_SEGMENT: u16 = 536;
 
-/// Fewest segments acknowledged at once when any are, however small the window.
+/// Minimum number of segments that quick ACKs acknowledge, if any, however small the window is.
 const LEAST_QUICK_ACKS: u32 = 2;
 
 impl<P: Payload> Connection<P> {
-    /// Acknowledges in-order data, at once or by the timer for delayed ACKs.
+    /// Acknowledges in-order data, immediately or when the timer for delayed ACKs expires.
     pub(super) fn acknowledge_text(&mut self, cx: &Context<'_>, at_once: bool) {
         let unacknowledged = self.rx.next - self.rx.last_ack;
         let quick = self.rx.quick_acks > 0 && !self.marks.contains(Marks::INTERACTIVE);
@@ -46,7 +46,7 @@ impl<P: Payload> Connection<P> {
         self.last_data_at = Past::at(cx.now);
     }
 
-    /// Acknowledges the next segments at once, but no more of them than half a window holds.
+    /// Acknowledges the next segments immediately, but no more of them than half a window holds.
     pub(super) fn start_quick_acks(&mut self, config: &Config) {
         let window = self.rx.edge.saturating_since(self.rx.next);
         let full = u32::from(self.rx.largest_segment.max(LEAST_FULL_SEGMENT));

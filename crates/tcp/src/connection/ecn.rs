@@ -23,7 +23,7 @@ bitflags::bitflags! {
         const REDUCED = 1 << 3;
         /// Each ACK says whether what it acknowledges was marked (RFC 8257 3.2); ECHO is DCTCP.CE.
         const EACH_CHANGE = 1 << 4;
-        /// All data is sent as ECN-capable.
+        /// All data is sent as ECN-capable, including retransmissions.
         const CAPABLE_AGAIN = 1 << 5;
     }
 }
@@ -141,7 +141,7 @@ impl Notification {
 }
 
 impl<P: Payload> Connection<P> {
-    /// Takes the mark of an acceptable segment with data (RFC 3168 6.1.3). CWR ends the echo of earlier marks, not of its own.
+    /// Takes the mark of an acceptable segment with data (RFC 3168 6.1.3). CWR ends the echo of earlier marks, not of a mark on the same segment.
     pub(super) fn take_congestion_mark(&mut self, cx: &mut Context<'_>, ecn: Ecn, flags: Flags) {
         if !self.notification.is_agreed() {
             return;
@@ -157,12 +157,12 @@ impl<P: Payload> Connection<P> {
         if ecn == Ecn::Congested {
             cx.stats.congestion_marks += 1;
             marks.insert(Marks::ECHO);
-            // The sender should know soon.
+            // The sender should learn of the mark without delay.
             self.owe_ack();
         }
     }
 
-    /// Takes the mark where each mark counts: sends an ACK at once if it differs from that of the segment before (RFC 8257 3.2).
+    /// Takes the mark if each mark counts: sends an immediate ACK if it differs from that of the previous segment (RFC 8257 3.2).
     fn take_counted_mark(&mut self, cx: &mut Context<'_>, marked: bool) {
         let marks = &mut self.notification.marks;
         let changes = marks.contains(Marks::ECHO) != marked;

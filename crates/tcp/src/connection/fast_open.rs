@@ -13,7 +13,7 @@ use crate::types::{Refusal, State};
 use baton_wire::{FastOpenOption, Flags, Header, Options, Payload, Pieces, SeqNr, Time};
 use std::net::IpAddr;
 
-/// Bytes of a SYN that are left free for options, whichever it has, as in Linux: the most that options can take.
+/// Bytes of a SYN that are reserved for options, whichever options it has, as in Linux: the maximum length of options.
 const OPTION_ROOM: u16 = 40;
 
 impl<P: Payload> Connection<P> {
@@ -304,7 +304,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Reports whether such data waits.
+    /// Reports whether data of the peer's SYN waits for the connection to open.
     pub(super) fn holds_syn_text(&self) -> bool {
         self.state == State::SynReceived && self.marks.contains(Marks::PEER_SYN_DATA)
     }

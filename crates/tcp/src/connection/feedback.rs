@@ -1,4 +1,4 @@
-//! Reports to congestion controllers that need more than variants of Reno do, and pacing. Other connections have none of this.
+//! Reports to congestion controllers that need more than variants of Reno do, and pacing. Connections that need neither hold no such state.
 
 use super::output::Run;
 use super::{Connection, Context, Marks};
@@ -96,7 +96,7 @@ impl<P: Payload> Connection<P> {
         self.congestion.established(&start);
     }
 
-    /// CheckIfApplicationLimited (draft-ietf-ccwg-bbr-06 4.1.2.4): before data is written, an acknowledgment is taken in or
+    /// CheckIfApplicationLimited (draft-ietf-ccwg-bbr-06 4.1.2.4): called before data is written, an acknowledgment is processed or
     /// a timer runs.
     #[inline]
     pub(super) fn note_app_limit(&mut self) {
@@ -121,8 +121,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Bytes in the network before a transmission. Not inlined, like the rest, so that connections without feedback do not pay
-    /// for it.
+    /// Bytes in the network before a transmission. Not inlined, like all code for feedback, so that connections without feedback do
+    /// not pay for it.
     #[cold]
     #[inline(never)]
     pub(super) fn pipe_to_tell(&self) -> u32 {
@@ -164,7 +164,7 @@ impl<P: Payload> Connection<P> {
     fn pace(&mut self, config: &Config) -> Option<(u64, u32)> {
         let most = config.linux.max_pacing_rate;
         if !self.congestion.needs(Needs::PACING) {
-            // The first window goes at once, as with Linux.
+            // The first window is not paced, as in Linux.
             let begins = most.is_none() && self.counts.data_segments_out < UNPACED_SEGMENTS;
             if begins || !config.linux.limits_rate() {
                 return None;

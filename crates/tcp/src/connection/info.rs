@@ -52,7 +52,7 @@ impl<P: Payload> Connection<P> {
         })
     }
 
-    /// Bytes of data and options that a segment may hold according to the network.
+    /// Bytes of data and options that a segment may hold as far as the network has reported.
     pub(super) fn told_path_room(&self) -> u16 {
         let search = self.search.as_ref();
         search.map_or(self.options.path_mss, |search| search.told)

@@ -65,7 +65,7 @@ impl<P: Payload> Connection<P> {
             return Err(Refusal::BadAck);
         }
         if flags.contains(Flags::RST) {
-            // Without ACK anybody could have sent it.
+            // Anybody could have sent a reset without an acceptable ACK.
             if acks {
                 effects.end = Some(End::Closed(CloseReason::Refused));
                 return Ok(());
@@ -278,7 +278,7 @@ impl<P: Payload> Connection<P> {
         let (flags, seq) = (header.flags, &mut header.seq);
         let (next, edge) = (self.rx.next, self.rx.edge.latest(self.rx.next));
         if flags.contains(Flags::RST) {
-            // Only its sequence number counts, whatever it carries, and the edge is outside (RFC 5961 3.2).
+            // Of a reset only the sequence number counts, whatever it carries. It must be before the window's edge (RFC 5961 3.2).
             let inside = *seq == next || (seq.after(next) && seq.before(edge));
             return inside.then_some(Fit::Whole).ok_or(Refusal::OutOfWindow);
         }
@@ -290,7 +290,7 @@ impl<P: Payload> Connection<P> {
         } else {
             end.at_or_before(next)
         };
-        // At the edge itself an ACK or a FIN needs no space; at a closed window data is cut and the rest counts.
+        // An ACK or a FIN at the edge needs no buffer space. At a closed window data is cut off, and the ACK counts.
         let beyond = seq.after(edge) || (*seq == edge && data_len > 0 && *seq != next);
         if old || beyond {
             self.answer_unacceptable(cx, data_len > 0);

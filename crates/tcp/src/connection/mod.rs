@@ -91,7 +91,7 @@ bitflags::bitflags! {
         const PROBE = 1 << 7;
         /// `Readable` was reported, and nothing was read since.
         const READABLE_TOLD = 1 << 8;
-        /// The last write said that more follows at once.
+        /// The last write announced that more data follows soon.
         const MORE = 1 << 9;
         /// The owner will read no more, but did not close.
         const READ_SHUT = 1 << 10;
@@ -123,9 +123,9 @@ bitflags::bitflags! {
         const SYN_DATA_REFUSED = 1 << 23;
         /// Urgent data was written and is not acknowledged.
         const URGENT = 1 << 24;
-        /// The persist timer runs because the interface takes nothing.
+        /// The persist timer runs because the interface accepts no segments.
         const HELD = 1 << 25;
-        /// The peer announced an urgent byte, and it was not read.
+        /// The peer announced an urgent byte that has not been read yet.
         const URGENT_TOLD = 1 << 26;
         /// The owner holds new data back, because more of it can be sent soon.
         const DEFERRED = 1 << 27;
@@ -133,7 +133,7 @@ bitflags::bitflags! {
         const TRANSMIT_TIMES = 1 << 28;
         /// The owner asked when bytes arrive.
         const ARRIVAL_TIMES = 1 << 29;
-        /// Either of the two.
+        /// The owner asked for times of transmission or arrival.
         const TIMES = Self::TRANSMIT_TIMES.bits() | Self::ARRIVAL_TIMES.bits();
         /// The connection settles for a move: no data and no FIN is sent that was not sent before. The destination clears this.
         const SETTLING = 1 << 30;
@@ -180,7 +180,7 @@ pub(crate) struct ReceiveSequence {
     pub(crate) acks_owed: u8,
     /// Bytes of buffer space that the application freed and that were not advertised to the peer.
     pub(crate) given_back: u32,
-    /// Segments that are still acknowledged at once.
+    /// Number of segments that are still to be acknowledged immediately.
     pub(crate) quick_acks: u8,
     /// Duplicate data that was not reported yet (RFC 2883).
     pub(crate) duplicate: Option<SackBlock>,
@@ -270,7 +270,7 @@ pub(crate) struct Context<'a> {
 pub(crate) enum End {
     /// The connection enters TIME-WAIT, with an acknowledgment of the peer's FIN if that was not acknowledged yet.
     TimeWait,
-    /// The connection ends at once.
+    /// The connection ends immediately.
     Closed(CloseReason),
 }
 
@@ -428,12 +428,12 @@ impl<P: Payload> Connection<P> {
         config.send_buffer.min(charge.share().unwrap_or(u32::MAX)) as usize
     }
 
-    /// Memory for the send buffer.
+    /// Memory that the send buffer takes.
     fn written(&self) -> u32 {
         self.send.len() + self.send.piece_count() as u32 * PIECE
     }
 
-    /// Memory for the send buffer and for the receive buffer.
+    /// Memory that the send buffer and the receive buffer take.
     #[inline]
     pub(crate) fn memory(&self) -> (u32, u32) {
         (self.written(), self.receive.memory())
@@ -517,7 +517,7 @@ impl<P: Payload> Connection<P> {
         self.flight() == 0 && !self.receive.has_holes()
     }
 
-    /// Reports whether both ends have agreed on sequence numbers, or need not have (Fast Open).
+    /// Reports whether both ends have agreed on sequence numbers, or the connection was opened by Fast Open.
     pub(crate) fn is_synchronized(&self) -> bool {
         !matches!(self.state, State::SynSent | State::SynReceived) || self.is_opened_fast()
     }

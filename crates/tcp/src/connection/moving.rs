@@ -84,7 +84,7 @@ impl<P: Payload> Connection<P> {
     pub(crate) fn into_portable(self, now: Time, config: Config, signals: Signals) -> Portable<P> {
         let (receive_buffer, mut receive) = self.receive.into_portable();
         let urgent = self.marks.intersects(Marks::URGENT | Marks::URGENT_TOLD);
-        // Without a mark the number means nothing, and is not written.
+        // Without urgent data the number means nothing, and is not written.
         receive.urgent = receive.urgent.filter(|_| urgent);
         Portable {
             version: version_for(&config, urgent),

@@ -30,8 +30,8 @@ impl Run {
     }
 }
 
-/// A segment that is to be sent; its data is in the send buffer. The stack passes the same one for each segment, because it is
-/// large: each field is written once, to where the code that builds the frame reads it.
+/// A segment that is to be sent; its data is in the send buffer. The stack passes the same value for each segment, because it is
+/// large: each field is written once, where the code that builds the frame reads it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Departure {
     pub(crate) ecn: Ecn,
@@ -108,7 +108,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Does the same if the controller wants feedback and may pace data. Not inlined, so that other connections do not pay for it.
+    /// Does the same as `new_data`, with feedback for the controller and pacing. Not inlined, so that other connections do not pay for it.
     #[inline(never)]
     fn new_data_with_feedback(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
         !self.is_paced_out(cx) && self.new_data_as(cx, true, out)
@@ -262,7 +262,7 @@ impl<P: Payload> Connection<P> {
         let most = most.min(record);
         let len = available.min(room).min(most).min(self.unreported_len(seq));
         let last = len == available;
-        // A FIN uses up a number of the window too.
+        // A FIN also takes a sequence number of the window.
         let fin = fin_pending && last && self.tx.window > (seq - self.tx.una) + len;
         if (len == 0 && !fin) || !self.worth_sending(cx.config, Run { seq, len, fin }, most, last) {
             let held_by_owner = last && self.is_corked() && !fin_pending;
@@ -301,7 +301,7 @@ impl<P: Payload> Connection<P> {
         len > 0 && len >= self.tx.largest_window / 2
     }
 
-    /// Reports whether the owner wants no partial segment yet (TCP_CORK, MSG_MORE).
+    /// Reports whether the owner holds back partial segments (TCP_CORK, MSG_MORE).
     fn is_corked(&self) -> bool {
         self.marks.intersects(Marks::CORK | Marks::MORE)
             && !self.marks.intersects(Marks::PUSHED | Marks::URGENT)
@@ -427,7 +427,7 @@ impl<P: Payload> Connection<P> {
         self.send_run_as(cx, run, again, feedback, out);
     }
 
-    /// Does the same, given whether the run is sent again and whether the controller wants feedback.
+    /// Does the same as `send_run`, given whether the run is sent again and whether the controller wants feedback.
     #[inline(always)]
     fn send_run_as(
         &mut self,
@@ -596,7 +596,7 @@ impl<P: Payload> Connection<P> {
         };
         out.sack = self.receive.sack_blocks(most);
         if let Some(duplicate) = self.rx.duplicate {
-            // First, and the block that holds it second (RFC 2883 4).
+            // The duplicate comes first, and the block that contains it second (RFC 2883 4).
             out.sack.truncate(most - 1);
             out.sack.push_front(duplicate);
         }

@@ -35,8 +35,8 @@ impl<P: Payload> Connection<P> {
                     effects.refused = Some(Refusal::Malformed);
                 }
             }
-            // The connection is not open yet: report the error to the owner at once, as Linux does. RFC 1122 4.2.3.9 lets
-            // the owner decide after the report; an owner that wants to continue connects again.
+            // The connection is not open yet: report the error to the owner immediately, as Linux does. RFC 1122 4.2.3.9 lets the
+            // owner decide after the report; an owner that wants to continue connects again.
             _ if self.state == State::SynSent => {
                 self.fast_open_failed(cx, false);
                 effects.end = Some(End::Closed(CloseReason::Unreachable(error)));
@@ -78,7 +78,7 @@ impl<P: Payload> Connection<P> {
         let room = (u32::from(mtu) - headers).max(LEAST_MSS.into()) as u16;
         self.limit_path(room);
         self.marks.insert(Marks::PATH_TOLD);
-        // RFC 1191 6.5, RFC 8201 5.4: send again at once, in smaller segments, and keep the congestion window.
+        // RFC 1191 6.5, RFC 8201 5.4: send again immediately, in smaller segments, and keep the congestion window.
         match probe {
             Some((probe, _)) if self.segment_room() == before => self.repeat_mtu_probe(probe),
             _ => self.repeat_in_smaller_pieces(),

@@ -65,7 +65,7 @@ impl<P: Payload> Connection<P> {
         new > 0
     }
 
-    /// Reports whether everything outstanding was sent once, where no times are kept.
+    /// Reports whether all outstanding data was sent only once. Valid where transmission times are not kept.
     fn was_sent_once(&self) -> bool {
         self.congestion.phase == Phase::Open && self.repair.episode.is_none()
     }
@@ -107,8 +107,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Reports whether a loss is evident: RFC 5681 3.2, step 2; with SACK also IsLost(SND.UNA) (RFC 6675 5). Not again for the same
-    /// window (RFC 6582 3.2, step 1; RFC 6675 5.1).
+    /// Reports whether a loss is evident: RFC 5681 3.2, step 2; with SACK also IsLost(SND.UNA) (RFC 6675 5). A loss is not evident
+    /// again for the same window (RFC 6582 3.2, step 1; RFC 6675 5.1).
     fn loss_is_evident(&self) -> bool {
         let una = self.tx.una;
         let threshold = self.repair.duplicate_threshold();
@@ -152,7 +152,7 @@ impl<P: Payload> Connection<P> {
                 episode.reduction = Some(reduction);
             }
         }
-        // After a timeout SND.NXT may lie behind: recovery chooses itself what to send again.
+        // After a timeout SND.NXT may be less than SND.MAX, but recovery itself chooses what to send again.
         self.tx.next = self.tx.max;
         self.marks.insert(Marks::SEND_FIRST_AGAIN);
         if self.options.sack {
@@ -182,7 +182,7 @@ impl<P: Payload> Connection<P> {
         delivery.delivered += acked - reported;
         self.notification.keep_near(una);
         if self.keeps_times() {
-            // The rest follows when the reports are processed.
+            // The remaining steps follow when the ACK's reports are processed.
             return true;
         }
         if let (true, Some(highest)) = (self.was_sent_once(), highest) {
@@ -261,7 +261,7 @@ impl<P: Payload> Connection<P> {
         !self.options.sack && reduces && self.congestion.counts_as_linux()
     }
 
-    /// Reports whether such a recovery is in progress.
+    /// Reports whether a recovery without SACK that uses PRR is in progress.
     pub(super) fn reduces_without_reports(&self) -> bool {
         let episode = self.repair.episode.as_ref();
         self.counts_duplicates()
@@ -269,8 +269,8 @@ impl<P: Payload> Connection<P> {
             && episode.is_some_and(|episode| episode.reduction.is_some())
     }
 
-    /// Bytes that duplicate ACKs stand for. In such a recovery the window is larger by this amount, because the bytes count as
-    /// in flight until they are acknowledged.
+    /// Bytes that duplicate ACKs stand for. In a recovery with PRR and without SACK, the window is larger by this amount, because
+    /// the bytes count as in flight until they are acknowledged.
     pub(super) fn counted_by_duplicates(&self) -> u32 {
         u32::from(self.congestion.duplicates) * self.smss()
     }

@@ -56,7 +56,7 @@ impl<P: Payload> Connection<P> {
             timestamps: told.timestamp.is_some(),
             recent: 0,
         };
-        // Any timestamp of the peer is newer.
+        // Makes any timestamp of the peer count as newer.
         conn.recent_at = Past::ago(NOW, STALE);
         let mut unread: Pieces<P> = told.receive_buffer.into_iter().collect();
         conn.receive.append(&mut unread);
@@ -76,7 +76,7 @@ impl<P: Payload> Connection<P> {
         let moment = self.clock.moment(NOW);
         self.choose_mtu_probing(moment, config);
         let window = window.unwrap_or_else(|| self.initial_window(config));
-        // Segments of another TCP may be smaller.
+        // The other TCP may have sent smaller segments, so that its window is smaller than one of ours.
         let window = window.max(self.smss());
         self.congestion.start(window, self.tx.una, config);
         if let Some(threshold) = threshold {
@@ -108,7 +108,7 @@ impl<P: Payload> Portable<P> {
         self.inner.receive.unconsumed as usize
     }
 
-    /// Returns all state that another TCP can be given.
+    /// Returns all state that another system's TCP can take over.
     pub(crate) fn tell(&self) -> Essentials<P> {
         let inner = &self.inner;
         let clock = TimestampClock::showing(Time::ZERO, inner.timestamp_clock);
@@ -129,8 +129,8 @@ impl<P: Payload> Portable<P> {
 }
 
 impl<P: Payload> Connection<P> {
-    /// Returns the state that another TCP can be given, without data, if the connection has little data: it is open in both directions,
-    /// at most `most` bytes are unacknowledged, and everything that arrived in order has been read and consumed.
+    /// Returns the state that another system's TCP can take over, without data, if the connection has little data: it is open in both
+    /// directions, at most `most` bytes are unacknowledged, and everything that arrived in order has been read and consumed.
     pub(crate) fn nearly_at_rest(&self, now: Time, most: u32) -> Option<Essentials<P>> {
         let is_open = self.state == State::Established && self.may_write();
         let is_at_rest = is_open
@@ -175,7 +175,7 @@ fn without_data<P>(
         mss: options.mss,
         window_scaling: options.window_scaling.then_some(scaling),
         sack: options.sack,
-        // The next tick: a timestamp never goes back, and this one may have been used.
+        // The next tick: timestamps never decrease, and the present one may have been used.
         timestamp: options.timestamps.then(|| clock.wrapping_add(1)),
         round_trip: rtt.smoothed(),
         congestion_window: Some(congestion.window()),

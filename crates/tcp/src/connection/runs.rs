@@ -1,6 +1,6 @@
-//! Runs of segments that differ only in their numbers are sent at once, and processed at once (as segmentation and receive
-//! offload do below a stack). This changes neither the resulting state of the connection nor what is acknowledged and when, which
-//! the tests verify.
+//! Runs of segments that differ only in their numbers are sent together, and processed together (as by segmentation and receive
+//! offload below a stack). This changes neither the resulting state of the connection nor what is acknowledged and when, which the
+//! tests verify.
 
 use super::output::{Departure, Run};
 use super::{Connection, Context, Effects, Marks};
@@ -19,7 +19,7 @@ impl<P: Payload> Connection<P> {
         let sends = self.poll_transmit(cx, out);
         if sends && limit.segments > 1 && !out.is_last && self.is_first_of_run(out) {
             let packet_len = header_len(self.flow.remote, &out.header) + out.len as usize;
-            // One segment that is too long for the link is enough to find out.
+            // If segments are too long for the link, one of them suffices to find out.
             if packet_len <= limit.packet_len {
                 self.extend_run(cx, limit.segments - 1, out);
             }
@@ -28,7 +28,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// Reports whether the segment that was just sent may start a run: it is full, its header would do for the next one too, and no
-    /// record ends after it. Not for controllers with feedback, which need a report of each segment.
+    /// record ends after it. Never true for controllers with feedback, which need a report of each segment.
     fn is_first_of_run(&self, sent: &Departure) -> bool {
         self.feedback.is_none()
             && sent.header.flags.difference(Flags::ECE) == Flags::ACK

@@ -34,7 +34,7 @@ impl<P: Payload> Connection<P> {
         self.switch_recovery(now, new);
     }
 
-    /// Turns Nagle's algorithm off or on. When it is turned off, pending data is sent at once, even if corked (tcp(7) of Linux,
+    /// Turns Nagle's algorithm off or on. When it is turned off, pending data is sent immediately, even if corked (tcp(7) of Linux,
     /// TCP_NODELAY); the cork holds data that is written later.
     pub(crate) fn set_nodelay(&mut self, nodelay: bool) {
         self.marks.set(Marks::NODELAY, nodelay);
@@ -65,7 +65,7 @@ impl<P: Payload> Connection<P> {
         self.marks.insert(Marks::INTERACTIVE);
     }
 
-    /// Acknowledges at once, now and for a while (TCP_QUICKACK).
+    /// Acknowledges immediately, now and for a number of segments (TCP_QUICKACK).
     pub(crate) fn quick_ack(&mut self, config: &Config) {
         self.start_quick_acks(config);
         self.marks.remove(Marks::INTERACTIVE);

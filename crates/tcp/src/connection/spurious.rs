@@ -13,7 +13,7 @@ impl<P: Payload> Connection<P> {
     pub(super) fn start_episode(&mut self) {
         let start = self.tx.una;
         let saved = match (&self.repair.episode, self.congestion.phase) {
-            // The same loss, and it is worse than it seemed.
+            // Another sign of the same loss: keep the state from before it.
             (Some(episode), Phase::FastRecovery | Phase::Timeout) => episode.saved.clone(),
             _ => self.congestion.save(),
         };

@@ -53,7 +53,7 @@ impl<P: Payload> Connection<P> {
         });
     }
 
-    /// Draws the conclusions from an acknowledgment and its reports.
+    /// Detects and handles losses, given an acknowledgment and its reports.
     pub(super) fn settle(&mut self, cx: &mut Context<'_>, header: &Header, delivery: &Delivery) {
         let (una, max) = (self.tx.una, self.tx.max);
         self.judge_tail(header.ack, delivery);
@@ -293,7 +293,7 @@ impl<P: Payload> Connection<P> {
                     .flight
                     .start(una, max, self.scoreboard.as_deref(), moment);
                 if self.tx.next != max {
-                    // All of it was to be sent again.
+                    // A timeout has reset SND.NXT: all outstanding data is to be sent again.
                     repair.flight.lose_all(una);
                 }
                 self.tx.next = max;

@@ -26,7 +26,7 @@ pub(crate) struct Timers {
     pub(super) fin_wait: Time,
     /// Keepalive (RFC 9293 3.8.4).
     pub(super) keepalive: Time,
-    /// Timeouts since the last progress.
+    /// Retransmission timeouts since the last progress.
     pub(super) retries: u8,
     /// Window probes since probing began.
     pub(super) probes: u8,
@@ -146,7 +146,7 @@ impl<P: Payload> Connection<P> {
         }
         if self.timers.delayed_ack <= cx.now {
             self.timers.delayed_ack = Time::NEVER;
-            // No answer came with which the ACK could travel (as Linux leaves "pingpong" mode).
+            // The ACK waited in vain for an answer with which it could travel (Linux leaves "pingpong" mode then).
             self.marks.remove(Marks::INTERACTIVE);
             self.rx.acks_owed = self.rx.acks_owed.max(1);
         }
@@ -268,7 +268,7 @@ impl<P: Payload> Connection<P> {
             return self.held_timeout(cx, effects);
         }
         if self.marks.contains(Marks::SETTLING) && self.tx.window > 0 && self.flight() == 0 {
-            // The waiting data stays until the connection has settled, and is then considered again.
+            // New data is not sent while the connection settles. When it resumes, the data is considered again.
             self.timers.persist = Time::NEVER;
             return;
         }

@@ -7,10 +7,10 @@ use std::net::IpAddr;
 /// Time for which Fast Open is not tried after its first failure; doubles with each failure. The RFC leaves the value open.
 const FIRST_BACK_OFF: Span = Span::from_secs(60);
 
-/// Most doublings of that time: to about an hour, as in Linux (tcp_fastopen_blackhole_timeout_sec).
+/// Maximum number of doublings of that time, up to about an hour, as in Linux (tcp_fastopen_blackhole_timeout_sec).
 const MOST_DOUBLINGS: u8 = 6;
 
-/// What a server gave. It applies to all ports of its address.
+/// What a server's answers contained. It applies to all ports of the server's address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
     cookie: Option<FastOpenOption>,
@@ -29,7 +29,7 @@ enum Ignored {
     Both,
 }
 
-/// Record of failures of Fast Open; `times` is 0 if there may have been one.
+/// Record of failures of Fast Open; `times` is 0 if the only failure so far may have been chance.
 #[derive(Clone, Copy, Debug)]
 struct BackOff {
     until: Time,
@@ -228,7 +228,7 @@ mod tests {
         for server in 0..2 * MOST as u32 {
             servers.learn(&flow(server, 80), Some(cookie(1)), None);
             servers.failed(Time::ZERO, &flow(server, 80));
-            // Needed again and again.
+            // This server is used most often, and so is not forgotten.
             assert_ne!(servers.offer(Time::ZERO, &flow(0, 81)), ASKS);
         }
         assert_eq!(servers.given.len(), MOST);

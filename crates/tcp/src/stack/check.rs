@@ -116,7 +116,7 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// `Closed` is the last event of a connection, and there is one for each that ended and is read.
+    /// `Closed` is the last event of a connection. There is one for each connection that has ended and whose data was read.
     fn check_ends(&self) {
         let mut closed: FxHashMap<ConnId, usize> = FxHashMap::default();
         for (id, event) in &self.events {

@@ -11,7 +11,7 @@ use baton_wire::{Endpoint, Flow, Payload, Pieces, Time};
 /// How Fast Open answers a SYN.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Owed {
-    /// The SYN's data is accepted, and the connection can be accepted at once.
+    /// The SYN's data is accepted, and the connection can be accepted immediately.
     pub(super) opens: bool,
     /// The SYN-ACK is to hold a cookie.
     pub(super) cookie: bool,
@@ -110,7 +110,7 @@ impl<P: Payload> Stack<P> {
         if rules.pending == 0 || (option.is_none() && !bare_data) {
             return Owed::default();
         }
-        // Over the limit, accept no data and give no cookie, which would only bring more requests (RFC 7413 5.1).
+        // Above the limit, accept no data, and send no cookie, which would only cause more requests (RFC 7413 5.1).
         if !pending.has_room(now) {
             self.stats.fast_open_overflows += 1;
             return Owed::default();
@@ -137,7 +137,7 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// Opens a listener's connection by Fast Open while its SYN is processed, so that it can be accepted at once.
+    /// Opens a listener's connection by Fast Open while its SYN is processed, so that it can be accepted immediately.
     pub(super) fn begin_fast_open(
         &mut self,
         now: Time,

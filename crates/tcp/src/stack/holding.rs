@@ -5,8 +5,8 @@ use crate::connection::Context;
 use baton_wire::{Payload, Time};
 
 impl<P: Payload> Stack<P> {
-    /// Sets whether the interface accepts no segments, because a queue below is full or the link is down. Meanwhile the stack sends
-    /// nothing; connections with data to send try again twice a second, and end by their user timeout or after enough tries.
+    /// Sets whether the interface accepts no segments, because a queue below TCP is full or the link is down. Meanwhile the stack
+    /// sends nothing; connections with data to send try again twice a second, and end by their user timeout or after enough tries.
     /// Answers that belong to no connection are dropped.
     pub fn set_held(&mut self, now: Time, held: bool) {
         if std::mem::replace(&mut self.is_held, held) == held || held {

@@ -8,8 +8,8 @@ use crate::types::{ConnId, Event, ListenerId};
 use baton_wire::{Endpoint, Payload, Time};
 
 impl<P: Payload> Stack<P> {
-    /// Listens for connections to `local`. At most `backlog` wait to be accepted, and the handshakes of as many are in progress. An
-    /// unspecified address stands for all addresses.
+    /// Listens for connections to `local`. At most `backlog` connections wait to be accepted, and at most as many handshakes are in
+    /// progress. An unspecified address stands for all addresses.
     pub fn listen(&mut self, local: Endpoint, backlog: usize) -> ListenerId {
         let profile = self.profiles.share(0);
         self.add_listener(local, backlog, profile)

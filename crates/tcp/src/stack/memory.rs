@@ -28,7 +28,7 @@ impl<P: Payload> Stack<P> {
         self.memory.hold(holding, user, bytes);
     }
 
-    /// Charges a connection to the user with this number from now on. Before, it counts for no user.
+    /// Charges a connection to the user with this number from now on. Until then, it counts for no user.
     pub fn set_user(&mut self, id: ConnId, user: u32) {
         self.memory
             .give(&mut self.connections[id.0 as usize].charge, user);

@@ -37,7 +37,7 @@ use slab::Slab;
 use std::collections::VecDeque;
 use times::Times;
 
-/// Most resets and TIME-WAIT answers that wait to be sent.
+/// Maximum number of resets and TIME-WAIT answers that wait to be sent.
 const MOST_ANSWERS: usize = 1024;
 
 /// Connections, listeners and timers of one host, NIC or client machine.
@@ -414,7 +414,7 @@ impl<P: Payload> Stack<P> {
         self.connections[id.0 as usize].report_more();
     }
 
-    /// Acknowledges received data now, and the next segments at once (TCP_QUICKACK).
+    /// Acknowledges received data now, and the next segments immediately (TCP_QUICKACK).
     pub fn quick_ack(&mut self, id: ConnId) {
         let conn = &mut self.connections[id.0 as usize];
         conn.quick_ack(&self.profiles[conn.profile]);
@@ -450,7 +450,7 @@ impl<P: Payload> Stack<P> {
         self.enqueue(id);
     }
 
-    /// Turns Nagle's algorithm off (`true`) or on. When it is turned off, pending data is sent at once, even if corked.
+    /// Turns Nagle's algorithm off (`true`) or on. When it is turned off, pending data is sent immediately, even if corked.
     pub fn set_nodelay(&mut self, id: ConnId, nodelay: bool) {
         self.connections[id.0 as usize].set_nodelay(nodelay);
         self.enqueue(id);
@@ -501,7 +501,7 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// Ends the connection at once with a reset.
+    /// Ends the connection immediately with a reset.
     pub fn abort(&mut self, id: ConnId) {
         let conn = &mut self.connections[id.0 as usize];
         if conn.ended.is_some() {
@@ -549,13 +549,13 @@ impl<P: Payload> Stack<P> {
         Some((outgoing.conn, outgoing.to_segment()))
     }
 
-    /// Returns the next segment to send without copying it, for callers that write it into a frame at once.
+    /// Returns the next segment to send without copying it, for callers that write it into a frame immediately.
     #[inline]
     pub fn poll_outgoing(&mut self, now: Time) -> Option<Outgoing<'_, P>> {
         Some(self.poll_run(now, RunLimit::ONE)?.first)
     }
 
-    /// Returns the next segments to send that differ only in their numbers, for callers that write many frames at once.
+    /// Returns the next segments to send that differ only in their numbers, for callers that write several frames at a time.
     #[inline]
     pub fn poll_run(&mut self, now: Time, limit: RunLimit) -> Option<OutgoingRun<'_, P>> {
         if self.is_held {
@@ -764,7 +764,7 @@ impl<P: Payload> Stack<P> {
     fn apply(&mut self, now: Time, id: ConnId, effects: &mut Effects) {
         let conn = &mut self.connections[id.0 as usize];
         if effects.established && conn.is_opened_fast() {
-            // The listener's owner was notified at the SYN.
+            // The listener's owner was notified when the SYN arrived.
             conn.end_fast_open();
             let local = conn.flow.local;
             self.end_fast_open(id, local);
@@ -838,7 +838,7 @@ impl<P: Payload> Stack<P> {
             self.end_fast_open(id, local);
         }
         if let Some(listener) = listener {
-            // The owner never knew the connection.
+            // The owner was never notified of the connection.
             let listener = &mut self.listeners[listener.0 as usize];
             if half_open {
                 listener.half_open_ended();
@@ -849,7 +849,7 @@ impl<P: Payload> Stack<P> {
             return;
         }
         if reason != CloseReason::Normal && self.conn(id).readable_len() > 0 {
-            // The owner may ask why there is still something to read.
+            // Data remains to be read: tell the owner, which may then ask why the connection ended.
             self.events.push_back((id, Event::Readable));
         }
         self.tell_end_if_read(id);

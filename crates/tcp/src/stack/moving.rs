@@ -154,7 +154,7 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// Reports the events that were pending where the connection came from.
+    /// Reports the events that were pending when the connection was exported.
     fn tell(&mut self, id: ConnId, signals: Signals) {
         if signals.connected {
             self.events.push_back((id, Event::Connected));

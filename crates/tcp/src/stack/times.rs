@@ -25,7 +25,7 @@ impl<P: Payload> Stack<P> {
         times.transmit.ask(end, key, stages)
     }
 
-    /// Returns the next report on bytes of interest.
+    /// Returns the next report on bytes whose times were requested.
     pub fn poll_transmit_time(&mut self, id: ConnId) -> Option<TransmitTime> {
         self.times.get_mut(&id.0)?.transmit.pop()
     }
@@ -46,7 +46,7 @@ impl<P: Payload> Stack<P> {
         times.arrival.of_byte_before(conn.read_next())
     }
 
-    /// Records times after a segment was sent or arrived; `arrived` has the numbers of the latter's data.
+    /// Records times after a segment was sent or arrived; `arrived` is the range of sequence numbers of data that arrived.
     #[cold]
     #[inline(never)]
     pub(super) fn note_times(&mut self, now: Time, id: ConnId, arrived: Option<(SeqNr, SeqNr)>) {

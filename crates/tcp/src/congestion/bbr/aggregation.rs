@@ -93,7 +93,7 @@ impl MaxFilter {
                 self.best = [self.best[1], self.best[2], sample];
             }
         } else if self.best[1].0 == self.best[0].0 && age(self.best[1]) > window / 4 {
-            // A quarter of the window passed without a better second: take one of the second quarter.
+            // The second-best sample is still the best one, and a quarter of the window has passed: take the newest as second-best.
             self.best[1] = sample;
             self.best[2] = sample;
         } else if self.best[2].0 == self.best[1].0 && age(self.best[2]) > window / 2 {

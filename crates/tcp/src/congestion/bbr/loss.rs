@@ -1,4 +1,4 @@
-//! What losses and ECN marks say about the path (5.5.10), and undoing it when a loss was spurious (5.5.11).
+//! Adapts the model to losses and ECN marks (5.5.10), and undoes this when a loss turns out to be spurious (5.5.11).
 
 use super::{Ack, Bbr, Lost, RateSample, State, UNLIMITED};
 use crate::clock::Moment;
@@ -188,7 +188,7 @@ impl Bbr {
         }
     }
 
-    /// Ends Startup because of losses: the path is full, and what it delivered in a round bounds what is in flight.
+    /// Ends Startup because of losses: the path is full, and the volume that it delivered in a round bounds the volume in flight.
     fn leave_startup_lossy(&mut self) {
         self.undo.state = Some(State::Startup);
         self.full_pipe.reached = true;
@@ -196,7 +196,7 @@ impl Bbr {
         self.congestion.inflight_longterm = bdp.max(self.congestion.inflight_latest);
     }
 
-    /// Takes note that the network marked a segment that was sent while `in_flight` bytes were in the network (3.7).
+    /// Records that the network marked a segment that was sent while `in_flight` bytes were in the network (3.7).
     pub(super) fn handle_mark(&mut self, now: Moment, in_flight: u32) {
         self.congestion.in_round = true;
         if self.state == State::Startup {
@@ -278,9 +278,9 @@ mod tests {
             lost,
             ..RateSample::default()
         };
-        // Of 98,000 before it nothing was lost: 2,000 lost of 100,000 are two hundredths.
+        // Nothing was lost of the 98,000 bytes before the segment: 2,000 lost bytes of 100,000 are two hundredths.
         assert_eq!(inflight_at_loss(&sample(108_000, 10_000), 10_000), 100_000);
-        // Too much was lost before it.
+        // Losses before the segment had already exceeded the threshold.
         assert_eq!(inflight_at_loss(&sample(100_000, 50_000), 1_000), 99_000);
     }
 }

@@ -1,11 +1,11 @@
-//! BBR, version 3 (draft-ietf-ccwg-bbr-06): what is sent follows a model of the path, made of the rate at which data leaves
-//! the network, the least round-trip time, and how much in flight came with how much loss.
+//! BBR, version 3 (draft-ietf-ccwg-bbr-06): what is sent follows a model of the path, made of the rate at which data leaves the
+//! network, the least round-trip time, and the loss at each volume in flight.
 //!
 //! Section numbers are the draft's, and so are names where Rust's conventions allow. "Infinity" in the draft is the largest
 //! number here. Rates are in bytes a second, volumes in bytes, gains in hundredths.
 //!
-//! Choices that the draft leaves open: ECN marks, of which it only says that they signal congestion (3.7), count as a loss
-//! once in a window of data; and the lengths of the random waits come from the connection's seed.
+//! Choices that the draft leaves open: ECN marks, of which it only says that they signal congestion (3.7), count as a loss once in
+//! a window of data; and the random lengths of waits come from the connection's seed.
 
 mod aggregation;
 mod bandwidth;

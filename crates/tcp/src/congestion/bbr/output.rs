@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 /// 100 - BBR.PacingMarginPercent (2.5): the part of the rate that is used, in hundredths.
 const BESIDE_MARGIN: u128 = 99;
-/// Bursts last this long, within bounds (5.6.3).
+/// Duration of a burst at the pacing rate, within bounds (5.6.3).
 const QUANTUM: Span = Span::from_ms(1);
 const LARGEST_QUANTUM: u64 = 64 * 1024;
-/// Quanta that are in progress at the two hosts (5.5.8.1).
+/// Send quanta that offload mechanisms at the two hosts may hold (5.5.8.1).
 const OFFLOADED_QUANTA: u32 = 3;
 /// BBR.MinPipeCwnd (2.8), segments.
 const LEAST_WINDOW: u32 = 4;
@@ -51,7 +51,7 @@ impl Bbr {
         self.set_pacing_rate_with_gain(self.pacing_gain);
     }
 
-    /// SetPacingRateWithGain: does not lower the rate before the path was full once.
+    /// SetPacingRateWithGain: does not lower the rate until the path has been full once.
     pub(super) fn set_pacing_rate_with_gain(&mut self, gain: u32) {
         let rate = u128::from(self.bandwidth.bw) * u128::from(gain) * BESIDE_MARGIN / 10_000;
         let rate = rate.min(u64::MAX.into()) as u64;

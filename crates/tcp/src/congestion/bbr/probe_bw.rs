@@ -13,11 +13,11 @@ const UP_CWND_GAIN: u32 = 225;
 /// Fixed and random part of the wait for the next probe (5.3.3.8.3).
 const LEAST_WAIT: Span = Span::from_secs(2);
 const RANDOM_WAIT: Span = Span::from_secs(1);
-/// Rounds within which Reno and CUBIC would have grown into the space of small windows.
+/// Maximum number of rounds between probes (5.3.3.8.3), so that Reno and CUBIC get their share.
 const MOST_ROUNDS: u32 = 63;
 /// 1 - BBR.Headroom (2.8), in hundredths.
 const BESIDE_HEADROOM: u64 = 85;
-/// Most doublings of the growth of BBR.inflight_longterm.
+/// Maximum number of doublings of the growth of BBR.inflight_longterm.
 const MOST_DOUBLINGS: u32 = 30;
 
 /// BBR.ack_phase (2.14).

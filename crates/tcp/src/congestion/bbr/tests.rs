@@ -69,7 +69,7 @@ impl Path {
         });
     }
 
-    /// A round trip of ten acknowledgments: the rate is what was sent, no more than the path carries.
+    /// Plays a round trip with ten acknowledgments. The delivery rate is the sending rate, up to the path's rate.
     fn round(&mut self) {
         self.round_with(0);
     }

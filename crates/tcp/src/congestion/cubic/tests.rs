@@ -50,7 +50,7 @@ proptest! {
         prop_assert!((f64::from(cubic.k_ms) / 1000.0 - k).abs() < 0.0011);
         let t = ms as f64 / 1000.0;
         let expected = 0.4 * (t - k).powi(3) + w_max;
-        // A millisecond of K is worth this much, and a thousandth of a segment is rounded.
+        // Effect of an error of a millisecond in K, and of rounding to thousandths of a segment.
         let slack = 1.2 * (t - k).powi(2) * 0.0011 + 0.01;
         let got = cubic.cubic(ms, SMSS.into()) as f64 / f64::from(SMSS);
         prop_assert!((got - expected).abs() <= slack, "{got} instead of {expected}");

@@ -79,7 +79,7 @@ impl CongestionWindow {
         self.size.threshold == LARGEST_WINDOW
     }
 
-    /// Reduces the growth of slow start as HyStart++ wants it.
+    /// Reduces the growth of slow start as HyStart++ requires.
     fn careful(&self, growth: u32) -> u32 {
         match &self.early_exit {
             EarlyExit::Rounds(hystart) if self.is_in_first_slow_start() => hystart.growth(growth),
@@ -180,7 +180,7 @@ mod tests {
         );
     }
 
-    /// A window that was used up once, long after the last loss: by a segment for two, while the end of the data is
+    /// A window that was used up once, long after the last loss, grows by a segment for two while the end of the data is
     /// acknowledged and nothing more is sent (tcp_is_cwnd_limited of Linux).
     #[test]
     fn a_fully_used_window_grows_while_its_data_is_acknowledged() {
@@ -196,7 +196,7 @@ mod tests {
         for _ in 0..8 {
             acknowledge(&mut window, 60, 2);
         }
-        // One of them is for what was acknowledged at a slower pace.
+        // One of the added segments is for segments that were acknowledged before the pace got faster.
         assert_eq!(window.window(), 29 * SMSS);
     }
 

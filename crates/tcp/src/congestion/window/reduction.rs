@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Reduction {
     /// By PRR, acknowledgment by acknowledgment (RFC 9937).
     Gradual,
-    /// To ssthresh at once (RFC 6675 5, 4.2).
+    /// To ssthresh immediately (RFC 6675 5, 4.2).
     AtOnce,
-    /// To ssthresh at once, inflated by the segments that left the network (RFC 5681 3.2, step 3).
+    /// To ssthresh immediately, inflated by the segments that left the network (RFC 5681 3.2, step 3).
     Inflated,
 }
 
-/// State to restore when a reduction was not due. A controller that sets the window itself restores its own state.
+/// State to restore when a reduction turns out to be spurious. A controller that sets the window itself restores its own state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Saved {
     size: Window,
@@ -27,7 +27,7 @@ pub(crate) struct Saved {
 }
 
 impl CongestionWindow {
-    /// The loss with the volume from which a reduction starts.
+    /// Returns the loss with the number of bytes from which a reduction starts.
     fn reduced_from(&self, loss: &Loss) -> Loss {
         match self.counting {
             WindowCounting::Rfc => *loss,
@@ -38,7 +38,7 @@ impl CongestionWindow {
         }
     }
 
-    /// Rounds a new ssthresh as the counting wants it.
+    /// Rounds a new ssthresh to whole segments if the window is counted as in Linux.
     fn counted(&self, threshold: u32, smss: u32) -> u32 {
         match self.counting {
             WindowCounting::Rfc => threshold,
@@ -54,7 +54,7 @@ impl CongestionWindow {
         }
     }
 
-    /// Returns the state to restore if a reduction at this time turns out not to be due.
+    /// Returns the state to restore if a reduction at this time turns out to be spurious.
     pub(crate) fn save(&self) -> Saved {
         Saved {
             size: self.size,
@@ -62,7 +62,7 @@ impl CongestionWindow {
         }
     }
 
-    /// Undoes the last reduction, which was not due (RFC 4015 3.2, RFC 9438 4.9). Growth since then is kept.
+    /// Undoes the last reduction, which was spurious (RFC 4015 3.2, RFC 9438 4.9). Keeps the growth since then.
     pub(crate) fn undo(&mut self, saved: Saved, smss: u32) {
         self.size.threshold = self.size.threshold.max(saved.size.threshold);
         self.phase = Phase::Open;

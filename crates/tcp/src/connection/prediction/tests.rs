@@ -295,7 +295,7 @@ fn segments_in_order_are_predicted() {
     let world = play(&Config::default(), &steps);
     let (sent, taken) = (world.trace.segments.len() as u64, TAKEN.get());
     assert!(sent > 500, "{sent} segments were sent");
-    // All but the handshake's.
+    // All segments except those of the handshake are predicted.
     assert!(
         taken + 10 > sent,
         "{taken} of {sent} segments were predicted"

@@ -119,7 +119,7 @@ impl Player {
         Ok(())
     }
 
-    /// Writes with what follows the length: flags, a key under which to report when the last byte reaches each stage, and how much is taken.
+    /// Writes `len` bytes. Further words give flags, a key for reports when the last byte reaches each stage, and how much is accepted.
     fn write_as_told(&mut self, len: u32, words: &[&str]) -> Result<(), String> {
         let (mut flags, mut key, mut taken) = (WriteFlags::default(), None, len);
         let mut words = words.iter();

@@ -49,7 +49,7 @@ pub struct Scenario {
     pub totals: [u64; 2],
     /// Whether both ends open actively at about the same time.
     pub simultaneous: bool,
-    /// Whether reads follow events at once, or happen at random.
+    /// Whether reads follow events immediately, or happen at random.
     pub eager: [bool; 2],
     pub pause: Span,
     /// How the client opens by Fast Open, if it does.
