@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn correlated_batches_are_merged() {
-        // A slow wave, so that neighbours have similar values.
+        // A slow wave, so that adjacent parts have similar values.
         let parts: Vec<Batch> = (0..256_u32)
             .map(|n| Batch {
                 requests: 10.0,

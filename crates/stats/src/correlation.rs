@@ -6,7 +6,7 @@ use statrs::statistics::{Data, OrderStatistics, RankTieBreaker, Statistics};
 /// Smallest spread, as a share of the mean, at which the correlation of values is meaningful.
 pub const LEAST_SPREAD: f64 = 0.01;
 
-/// Correlation of two measures, with the number of things that were measured; it means little if there are few.
+/// Correlation of two measures, with the number of things that were measured. It means little if that number is small.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Correlation {
     /// Number of things that were measured.
@@ -70,7 +70,7 @@ mod tests {
                 0.426_377_374_687_327_45,
                 0.542_857_142_857_142_9,
             ),
-            // With equal values.
+            // Some values are equal.
             (
                 &[1.0, 2.0, 2.0, 3.0, 5.0, 5.0],
                 &[10.0, 20.0, 25.0, 25.0, 30.0, 12.0],

@@ -1,8 +1,8 @@
 //! Steps towards the minimum of a sum of squares (Levenberg and Marquardt).
 
-/// Returns the step of each constant that would minimise the sum of the squares of `residuals` if they were linear. `slopes` has, for each
-/// constant, the increase of each residual when the constant grows by 1. `damping` limits the steps of constants that have little effect on
-/// the residuals, as a share of that effect. Constants without any effect do not change.
+/// Returns, for each constant, the step that would minimise the sum of the squares of `residuals` if the residuals were linear. `slopes`
+/// has, for each constant, the increase of each residual when the constant grows by 1. `damping` limits the steps of constants that have
+/// little effect on the residuals, as a share of that effect. Constants without any effect do not change.
 pub fn damped_step(residuals: &[f64], slopes: &[Vec<f64>], damping: f64) -> Vec<f64> {
     let product = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(a, b)| a * b).sum();
     let rows = slopes.iter().enumerate().map(|(number, slope)| {

@@ -24,8 +24,8 @@ impl<const N: usize> Fit<N> {
     }
 }
 
-/// Fits `rows`, each of columns and a value. Columns that are linear combinations of others are not used, nor are those whose coefficient
-/// would be negative; every subset of the few columns is tried. Returns `None` if no column explains anything.
+/// Fits `rows`, each of which has columns and a value. Tries every subset of the few columns. Does not use columns that are linear
+/// combinations of others, or whose coefficient would be negative. Returns `None` if no column explains anything.
 pub(crate) fn fit<const N: usize>(rows: &[([f64; N], f64)]) -> Option<Fit<N>> {
     let mut products = [[0.0; N]; N];
     let mut with_value = [0.0; N];

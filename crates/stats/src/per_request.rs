@@ -4,14 +4,14 @@ use crate::batches::Batch;
 use crate::estimate::{Estimate, student};
 use crate::least_squares::{Fit, fit};
 
-/// Assumed relative difference between the cost of a byte in responses that were served and in larger ones, because TCP's windows grow;
-/// likewise for connections. With less than a tenth, a third of the intervals of short runs of heavy-tailed logs miss the long run.
+/// Assumed relative difference between the cost of a byte in responses that were served and in larger ones, because TCP's windows grow. The same
+/// difference is assumed for connections. With less than a tenth, a third of the intervals of short runs of heavy-tailed logs miss the long run.
 const UNLIKE: f64 = 0.15;
 
 /// Mean properties of a request in the long run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mix {
-    /// Bytes of its response.
+    /// Bytes of the response.
     pub bytes: f64,
     /// Connections per request; requests on the same connection share it.
     pub connections: f64,
@@ -29,7 +29,7 @@ pub struct PerRequest {
 }
 
 impl PerRequest {
-    /// Returns the quantity per request of a part of the run, corrected as if its requests had the long run's mix.
+    /// Returns the quantity per request of a part of the run, corrected to the long run's mix of requests.
     pub fn as_in_the_long_run(&self, part: &Batch) -> f64 {
         (part.value - self.fit.at(columns(part))) / part.requests + self.mean.mean
     }

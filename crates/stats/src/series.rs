@@ -2,8 +2,8 @@
 
 use crate::estimate::quantile;
 
-/// Returns whether neighbours in a series are more alike than chance makes them in one of twenty cases (von Neumann's ratio, by the
-/// correlation of each value with the next).
+/// Returns whether adjacent values of a series are more alike than chance makes them in one of twenty cases (von Neumann's ratio,
+/// by the correlation of each value with the next).
 pub fn is_correlated(series: &[f64]) -> bool {
     let count = series.len() as f64;
     let mean = series.iter().sum::<f64>() / count;
@@ -45,7 +45,7 @@ const QUARTER: usize = 4;
 
 /// Returns whether a series is on its way from one value to another: the means of its quarters only rise or only fall, in total by more
 /// than `least`, a tenth, and three times what the variance within the quarters explains. Unlike [`is_trending`], it does not assume that
-/// neighbours are independent. A short series does not drift.
+/// adjacent values are independent. A short series does not drift.
 pub fn is_drifting(series: &[f64], least: f64) -> bool {
     let size = series.len() / 4;
     if size < QUARTER {

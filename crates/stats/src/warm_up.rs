@@ -53,7 +53,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with the definition.
+        /// Compares the error after the cut with the least error of all cuts.
         #[test]
         fn the_cut_minimises_the_error_of_the_rest(series in prop::collection::vec(-9_i32..9, 1..60)) {
             let series: Vec<f64> = series.into_iter().map(f64::from).collect();
