@@ -40,11 +40,11 @@ pub(crate) fn is_bad_source_v4(addr: Ipv4Addr) -> bool {
 /// State of one of the interface's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Not known to be unique yet (RFC 4862 5.4): the answer to the request, if any, comes before `until`.
+    /// Not known to be unique yet (RFC 4862 5.4): another host with the address would answer the request before `until`.
     Tentative { asked: bool, until: Time },
     /// In use.
     Preferred,
-    /// Another host has it.
+    /// Another host has the address.
     Duplicate,
 }
 
@@ -189,7 +189,7 @@ impl Addresses {
             _ => None,
         };
         let candidates = self.preferred().filter(|cidr| rank(cidr).is_some());
-        // The first of equals, as the order of the configuration suggests.
+        // Of equal candidates, take the first in the order of the configuration.
         let best = candidates.reduce(|best, cidr| {
             if rank(&cidr) > rank(&best) {
                 cidr

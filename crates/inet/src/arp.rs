@@ -31,7 +31,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<ArpEthIpv4Packet, Refusal> {
     }
 }
 
-/// Appends a request for the owner of `target`, to one neighbour or to all.
+/// Appends a request for the owner of `target`, to one neighbour or to all hosts.
 pub(crate) fn write_request(
     mac: [u8; 6],
     addr: Ipv4Addr,

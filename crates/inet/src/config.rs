@@ -14,7 +14,7 @@ const LEAST_MTU_V4: u16 = 68;
 pub enum Medium {
     /// Ethernet frames without check sequence.
     Ethernet,
-    /// Bare IP packets; there are no neighbours to find.
+    /// Bare IP packets. There are no neighbours to resolve.
     Ip,
 }
 
@@ -28,7 +28,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// The default route of the gateway's IP version.
+    /// Returns the default route of the gateway's IP version.
     pub fn default_by(gateway: IpAddr) -> Self {
         let destination = match gateway {
             IpAddr::V4(_) => Cidr::V4(ipnet::Ipv4Net::default()),
@@ -44,7 +44,7 @@ impl Route {
 /// Parameters of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceConfig {
-    /// Ethernet address; without meaning on [`Medium::Ip`].
+    /// Ethernet address; ignored for [`Medium::Ip`].
     pub mac: [u8; 6],
     /// Addresses of the interface, with the networks that are on the link.
     pub addresses: Vec<Cidr>,
@@ -52,8 +52,8 @@ pub struct InterfaceConfig {
     pub routes: Vec<Route>,
     /// Largest IP packet that the link carries, bytes.
     pub mtu: u16,
-    /// Verify IP, TCP and ICMP checksums of arriving packets. Off where the other end of a virtual link leaves them to hardware that
-    /// does not exist.
+    /// Verify IP, TCP and ICMP checksums of arriving packets. Off if the other end of a virtual link leaves checksums to hardware,
+    /// although there is none.
     pub verify_checksums: bool,
     /// Format of frames.
     pub medium: Medium,
@@ -69,26 +69,26 @@ pub struct InterfaceConfig {
     /// The interface is the host's loopback interface: all of 127.0.0.0/8 and ::1 are its own addresses, packets come from its own
     /// addresses, and all destinations have the Ethernet address zero.
     pub is_loopback: bool,
-    /// Most ICMP errors sent per second (RFC 1812 4.3.2.8, RFC 4443 2.4(f)).
+    /// Maximum number of ICMP errors sent per second (RFC 1812 4.3.2.8, RFC 4443 2.4(f)).
     pub icmp_errors_per_second: u32,
 }
 
-/// Why an interface cannot have these parameters.
+/// Why parameters are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The Ethernet address is a group's.
     #[error("the Ethernet address is a multicast address")]
     GroupMac,
-    /// No address at all.
+    /// The interface has no address.
     #[error("the interface has no address")]
     NoAddress,
-    /// An address that cannot be a host's.
+    /// The address cannot be that of a host.
     #[error("{0} is not a unicast address")]
     NotUnicast(IpAddr),
-    /// The same address twice.
+    /// The interface has the same address twice.
     #[error("the address {0} is given twice")]
     Repeated(IpAddr),
-    /// An MTU with which IP does not work.
+    /// The MTU is too small for IP.
     #[error("an MTU of {mtu} bytes is less than the {least} that this version of IP needs")]
     SmallMtu {
         /// Configured MTU, bytes.
@@ -96,13 +96,13 @@ pub enum ConfigError {
         /// Least MTU, bytes.
         least: u16,
     },
-    /// A gateway of the other IP version than its route's.
+    /// The gateway's IP version differs from that of its route.
     #[error("the route to {0} has a gateway of the other IP version")]
     MixedRoute(Cidr),
-    /// A router's interface whose medium is not Ethernet.
+    /// The medium of a router's interface is not Ethernet.
     #[error("a router forwards only between Ethernet interfaces")]
     NoLinkToForward,
-    /// A gateway that is not a neighbour.
+    /// The gateway is not a neighbour.
     #[error("the gateway {0} is not on the link")]
     FarGateway(IpAddr),
 }

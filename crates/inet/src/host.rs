@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 /// IPv6 and TCP headers without options, bytes.
 const IPV6_HEADERS_BYTES: u16 = 60;
 
-/// Most packets for or from another stack that wait to be polled.
+/// Maximum number of packets for or from another stack that wait to be polled.
 const MOST_PACKETS: usize = 4096;
 
 /// Packets for or from another stack that were dropped, by reason.
@@ -23,13 +23,13 @@ const MOST_PACKETS: usize = 4096;
 pub struct PacketDrops {
     /// Too many [unclaimed](Host::pass_unclaimed) packets waited to be polled.
     pub host_receive_queue: u64,
-    /// Too many waited to be [sent](Host::send_packet).
+    /// Too many packets waited to be [sent](Host::send_packet).
     pub host_send_queue: u64,
     /// The packet came back for a connection that this stack does not have either.
     pub no_connection: u64,
 }
 
-/// Most segments of a run: runs longer than 64 KiB gain nothing.
+/// Maximum number of segments in a run: runs longer than 64 KiB gain nothing.
 const MOST_RUN: usize = 64;
 
 /// Result of processing a frame.
@@ -107,8 +107,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Creates a host whose connections have the parameters `config` unless they are given others. `secret` seeds everything that
-    /// must not be guessed.
+    /// Creates a host whose connections have the parameters `config` by default. `secret` seeds everything that must not be
+    /// guessed.
     ///
     /// # Errors
     /// Fails if the interface cannot work with its parameters.
@@ -289,8 +289,8 @@ impl Host {
         }
     }
 
-    /// Processes frames that arrived together, and passes consecutive segments of one connection to the stack at once. The result is
-    /// the same as if they were handled one by one, but takes less time.
+    /// Processes frames that arrived together, and passes consecutive segments of one connection to the stack together. The result
+    /// is the same as if they were handled one by one, but takes less time.
     pub fn handle_frames(&mut self, now: Time, frames: impl IntoIterator<Item = Bytes>) {
         let mut arrivals = self.arrivals(now);
         for frame in frames {
@@ -329,7 +329,7 @@ impl Host {
         self.stack.handle_timeouts(now);
     }
 
-    /// Reports a segment that could not be sent to the stack, which counts reports that it refuses.
+    /// Reports to the stack that a segment could not be sent. The stack counts reports that it refuses.
     fn report(&mut self, now: Time, flow: &Flow, seq: SeqNr, error: PathError) {
         let _ = self.stack.handle_path_error(now, flow, seq, error);
     }
@@ -394,7 +394,7 @@ impl Host {
                     end(frames);
                     count += 1;
                 }
-                // The request for the neighbour comes next, if this was the first packet to it.
+                // If this was the first packet to the neighbour, the request for the neighbour comes next.
                 Sent::Waits => {}
                 Sent::Refused(reason) => {
                     let refused = RefusedSegment::new(&run.first, reason);
@@ -443,9 +443,9 @@ impl Host {
 pub struct Arrivals<'a> {
     host: &'a mut Host,
     now: Time,
-    /// The host's `arrived` was not passed to the stack yet.
+    /// The segment in the host's `arrived` was not passed to the stack yet.
     waiting: bool,
-    /// What may follow it; computed when another frame is compared with it.
+    /// What a segment that continues the waiting one looks like; computed when another frame is compared with it.
     run: Option<Option<Run>>,
 }
 

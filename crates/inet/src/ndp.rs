@@ -26,7 +26,7 @@ pub(crate) enum Message {
     Advertisement(Advertisement),
     /// Announces a router.
     Router(RouterWord),
-    /// For routers; a host ignores it (RFC 4861 6.2.6).
+    /// A router solicitation, which a host ignores (RFC 4861 6.2.6).
     RouterSolicitation,
 }
 

@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-/// Most neighbours; for a new one the least useful is dropped.
+/// Maximum number of neighbours. When there are more, the least useful one is dropped.
 const MOST_NEIGHBOURS: usize = 1024;
 
-/// Most packets that wait for one neighbour; the oldest is dropped first (RFC 1122 2.3.2.2, RFC 4861 7.2.2).
+/// Maximum number of packets that wait for one neighbour. The oldest is dropped first (RFC 1122 2.3.2.2, RFC 4861 7.2.2).
 const MOST_WAITING: usize = 16;
 
 /// Time between requests: RETRANS_TIMER (RFC 4861 10), and no more than one per second (RFC 1122 2.3.2.1).
@@ -74,7 +74,7 @@ pub(crate) enum Resolution {
     Failed,
 }
 
-/// A request for the owner of `target`, to be sent to `to`, or to all.
+/// A request for the owner of `target`, to be sent to `to`, or to all hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Solicitation {
     pub(crate) target: IpAddr,
@@ -112,7 +112,7 @@ struct Entry {
     /// All zeros while unknown.
     mac: [u8; 6],
     router: bool,
-    /// When the state ends by itself.
+    /// Time at which the state ends without an event.
     deadline: Time,
     /// Requests since the last answer.
     requests: u8,
@@ -127,7 +127,7 @@ pub(crate) struct Neighbours {
     entries: FxHashMap<IpAddr, Entry>,
     solicitations: VecDeque<Solicitation>,
     reachable_time: Span,
-    /// No entry's deadline is earlier.
+    /// Lower bound of the deadlines of all entries.
     deadline: Time,
 }
 
@@ -403,7 +403,7 @@ impl Neighbours {
         }
     }
 
-    /// Asserts its invariants.
+    /// Asserts the table's invariants.
     pub(crate) fn check(&self) {
         assert!(
             self.entries.len() <= MOST_NEIGHBOURS,

@@ -6,7 +6,7 @@ use crate::{Cidr, Route};
 use baton_wire::Time;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Most routers taken from advertisements.
+/// Maximum number of routers taken from advertisements.
 const MOST_ROUTERS: usize = 4;
 
 /// A default router that advertised itself.
@@ -51,7 +51,7 @@ impl Routes {
         }
     }
 
-    /// Records that a router advertised itself as a default router until `until`, or no longer if `None` (RFC 4861 6.3.4).
+    /// Records that a router advertised itself as a default router until `until`; with `None`, that it is one no longer (RFC 4861 6.3.4).
     pub(crate) fn advertise(&mut self, router: Ipv6Addr, until: Option<Time>) {
         let known = self
             .advertised

@@ -54,29 +54,29 @@ macro_rules! reasons {
 reasons! {
     /// Why a frame was refused.
     Refusal {
-        /// Shorter than an Ethernet header, or its source is a group.
+        /// The frame is shorter than an Ethernet header, or its source is a group.
         BadFrame,
-        /// To another Ethernet address.
+        /// The frame is for another Ethernet address.
         OtherMac,
-        /// Neither IPv4, IPv6 nor ARP.
+        /// The frame holds neither IPv4, IPv6 nor ARP.
         UnknownEtherType,
         /// The IP header or a length in it is malformed.
         BadIpHeader,
         /// The IPv4 header's checksum is wrong (RFC 1122 3.2.1.2).
         IpChecksum,
-        /// From an address that no host has (RFC 1122 3.2.1.3, RFC 4291 2.5, 2.7).
+        /// The source address is one that no host has (RFC 1122 3.2.1.3, RFC 4291 2.5, 2.7).
         BadSource,
-        /// From one of the interface's own addresses.
+        /// The source address is one of the interface's own.
         OwnSource,
-        /// To another Internet address: a host does not forward (RFC 1122 3.3.1).
+        /// The destination is another Internet address: a host does not forward (RFC 1122 3.3.1).
         OtherDestination,
-        /// To a broadcast or group address, in a unicast protocol (RFC 9293 3.9.2.3, RFC 1122 3.2.2.6).
+        /// The destination is a broadcast or group address, in a unicast protocol (RFC 9293 3.9.2.3, RFC 1122 3.2.2.6).
         ToMany,
-        /// To a unicast Internet address in a broadcast frame (RFC 1122 3.3.6).
+        /// The destination is a unicast Internet address, but the frame is a broadcast (RFC 1122 3.3.6).
         UnicastInBroadcast,
         /// A fragment.
         Fragment,
-        /// With a source route (RFC 1122 3.2.1.8, RFC 5095).
+        /// The packet has a source route (RFC 1122 3.2.1.8, RFC 5095).
         SourceRoute,
         /// IPv6 extension headers that are too many, out of place or cut off.
         BadExtension,
@@ -98,9 +98,9 @@ reasons! {
         IcmpIgnored,
         /// An ICMP error that does not quote a TCP segment of this host.
         ForeignQuote,
-        /// ARP about another kind of network, or cut off.
+        /// An ARP message about another kind of network, or cut off.
         BadArp,
-        /// ARP for another host.
+        /// An ARP message for another host.
         OtherArpTarget,
         /// Another host claims an address of this host (RFC 5227 2.4).
         AddressConflict,
@@ -108,7 +108,7 @@ reasons! {
         BadDiscovery,
         /// Neighbour discovery for an address that is not this interface's.
         OtherDiscoveryTarget,
-        /// To an address that is not known to be unique yet, or is not (RFC 4862 5.4).
+        /// The destination address may be in use by another host, or is known to be (RFC 4862 5.4).
         TentativeAddress,
     }
     /// Frames refused, by reason.
@@ -126,7 +126,7 @@ reasons! {
         TooLong,
         /// The segment cannot be encoded: addresses of two IP versions, or too many options.
         Unencodable,
-        /// The neighbour it should go to does not answer.
+        /// The neighbour that is the next hop does not answer.
         NeighbourFailed,
     }
     /// Segments not sent, by reason.
@@ -150,9 +150,9 @@ reasons! {
         HopsExceeded,
         /// The packet is too long for the next link, and may not be fragmented.
         TooLong,
-        /// The neighbour it should go to does not answer.
+        /// The neighbour that is the next hop does not answer.
         NeighbourFailed,
-        /// From an address that is not valid beyond its link (RFC 4291 2.5.6).
+        /// The source address is not valid beyond its link (RFC 4291 2.5.6).
         BeyondScope,
     }
     /// Packets not forwarded, by reason.
@@ -164,11 +164,11 @@ reasons! {
 pub struct Stats {
     /// Frames received by [`handle_frame`](crate::Interface::handle_frame).
     pub frames_received: u64,
-    /// Their bytes.
+    /// Bytes of the received frames.
     pub bytes_received: u64,
     /// Frames sent.
     pub frames_sent: u64,
-    /// Their bytes.
+    /// Bytes of the sent frames.
     pub bytes_sent: u64,
     /// Segments passed to the stack.
     pub segments_received: u64,
@@ -184,7 +184,7 @@ pub struct Stats {
     pub path_errors: u64,
     /// Requests for a neighbour's Ethernet address sent: ARP requests and neighbour solicitations.
     pub solicitations_sent: u64,
-    /// Answers to such requests sent.
+    /// Answers to requests for an Ethernet address of this host sent.
     pub advertisements_sent: u64,
     /// Neighbours that did not answer.
     pub neighbours_failed: u64,

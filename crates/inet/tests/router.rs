@@ -541,7 +541,7 @@ fn connections_pass_through_the_router() {
             };
             Host::new(interface, Config::default(), side as u64).expect("the parameters are valid")
         });
-        // The MTU of the way back is smaller.
+        // The MTU of the return path is smaller.
         let mut router = router_of([1280, 1500], &[]);
         let addrs = nets.map(|net| net.parse::<Cidr>().expect("a network").addr());
         let remote = Endpoint::new(addrs[1], 80);

@@ -8,7 +8,7 @@ use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::{Bytes, BytesMut};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Time that passes in each turn.
+/// Time that passes in each iteration.
 const STEP: Span = Span::from_us(10);
 
 /// Data that applications write. Baton refers to this constant without copying it or counting references.
@@ -73,7 +73,7 @@ impl Pair for Hosts {
                 .stack_mut()
                 .connect(pair.now, Flow { local, remote });
             pair.clients.push(conn.expect("a free four-tuple"));
-            // Otherwise, all SYNs would be answered at once, with more packets than can wait for the neighbour's address.
+            // Without this, the server would answer all SYNs at the same time, with more packets than can wait for the neighbour's address.
             (0..8).for_each(|_| pair.turn());
         }
         pair

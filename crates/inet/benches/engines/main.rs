@@ -96,7 +96,7 @@ impl Figure {
         }
     }
 
-    /// Returns the duration of one run in seconds, without that of creating the pair and of a first run with a tenth of the amount.
+    /// Returns the duration of one run in seconds, without the time for creating the pair and for a first run with a tenth of the amount.
     fn run<P: Pair>(&self) -> f64 {
         let mut pair = P::new(self.connections, self.buffer_len);
         self.work(&mut pair, self.amount / 10);

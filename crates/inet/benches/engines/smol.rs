@@ -8,7 +8,7 @@ use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 use std::collections::VecDeque;
 
-/// Time that passes in each turn.
+/// Time that passes in each iteration.
 const STEP: Duration = Duration::from_micros(10);
 
 /// One end of a link. The frames that it sends move to the other end, and the memory of frames is reused.
@@ -167,7 +167,7 @@ impl Pair for Hosts {
                         wrote = true;
                     }
                 }
-                // Send what was written at once, as Baton does.
+                // Send written data immediately, as Baton does.
                 if wrote {
                     self.poll(side);
                 }
@@ -196,7 +196,7 @@ impl Hosts {
             .get_disjoint_mut([side, 1 - side])
             .expect("two hosts");
         to.port.arrived.append(&mut from.port.sent);
-        // The receiver now owns the memory of these frames, so a sender without memory takes what the receiver no longer needs.
+        // The receiver now owns the memory of these frames. A sender without spare memory takes that which the receiver no longer needs.
         if from.port.spare.is_empty() {
             std::mem::swap(&mut from.port.spare, &mut to.port.spare);
         }
@@ -217,7 +217,7 @@ impl Host {
         let handles = (0..connections).map(|_| {
             let buffer = || SocketBuffer::new(vec![0; buffer_len]);
             let mut socket = Socket::new(buffer(), buffer());
-            // The default of smoltcp unless a Cargo feature is enabled, which another test needs.
+            // This is smoltcp's default unless a Cargo feature is enabled, which another test needs.
             socket.set_congestion_control(CongestionControl::None);
             sockets.add(socket)
         });

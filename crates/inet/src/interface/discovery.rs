@@ -106,7 +106,7 @@ impl Interface {
             self.defend(now, sender);
             return Err(Refusal::AddressConflict);
         }
-        // A probe for an address that may be free has no source address (RFC 5227 2.1.1).
+        // The source address is unspecified in a probe for an address that may be free (RFC 5227 2.1.1).
         let probe = sender.is_unspecified();
         if is_bad_source_v4(sender) && !probe {
             return Err(Refusal::BadArp);

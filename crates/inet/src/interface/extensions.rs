@@ -4,7 +4,7 @@ use crate::stats::Refusal;
 use etherparse::icmpv6::{ParameterProblemCode, ParameterProblemHeader};
 use etherparse::{IpNumber, Ipv6FragmentHeaderSlice, Ipv6Header, Ipv6RawExtHeaderSlice};
 
-/// Most extension headers of a packet (RFC 8504 5.3 lets a host have such limits).
+/// Maximum number of extension headers of a packet (RFC 8504 5.3 allows a host to have such limits).
 const MOST_HEADERS: usize = 8;
 
 /// The padding option of one byte (RFC 8200 4.2).

@@ -10,7 +10,7 @@ use etherparse::Ipv4Header;
 use etherparse::tcp_option::{KIND_NOOP, KIND_TIMESTAMP, LEN_TIMESTAMP};
 use std::ops::Range;
 
-/// Most segments that are merged: as many as a port returns at a time.
+/// Maximum number of segments that are merged: as many as a port returns at a time.
 const MOST_MERGED: usize = 64;
 
 /// Bytes of a TCP header without options, and with timestamps only, which nearly all segments have.
@@ -38,8 +38,8 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Returns what may follow `first`, a segment that was just received, or `None` unless it has data, no flag but ACK, and no
-    /// options but timestamps.
+    /// Returns what may follow `first`, a segment that was just received. `None` if it has no data, a flag other than ACK, or an
+    /// option other than timestamps.
     pub(crate) fn after(first: &Segment<Bytes>) -> Option<Self> {
         let header = &first.header;
         let [data] = &first.payload[..] else {

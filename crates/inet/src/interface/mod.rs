@@ -33,10 +33,10 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 
-/// Most own frames (answers, errors, packets whose neighbour became known) that wait to be polled.
+/// Maximum number of own frames (answers, errors, packets whose neighbour became known) that wait to be polled.
 const MOST_OUTBOX: usize = 1024;
 
-/// Most errors about own segments that wait to be polled.
+/// Maximum number of errors about own segments that wait to be polled.
 const MOST_PATH_ERRORS: usize = 256;
 
 /// Content of a frame.
@@ -77,7 +77,7 @@ pub(crate) enum Received {
 /// What the link layer says about a frame.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
-    /// The frame was sent to all, or to a group.
+    /// The frame was sent to all hosts, or to a group.
     to_many: bool,
 }
 
@@ -108,11 +108,11 @@ pub struct Interface {
     routed: Option<Box<Routed>>,
     /// The remote address that TCP confirmed last, and when, which saves a lookup for each segment.
     confirmed: Option<(IpAddr, Time)>,
-    /// Addresses of the last valid packet to this host alone; the next packet mostly has the same.
+    /// Addresses of the last valid packet to this host alone. The next packet usually has the same addresses.
     known_pair: Option<Pair>,
-    /// Ethernet and IPv4 headers of the last frame with a segment, if the latter had no options.
+    /// Ethernet and IPv4 headers of the last frame with a segment, if the IPv4 header had no options.
     known_head: Option<Head>,
-    /// The way that the last segment went; the next one mostly goes the same way.
+    /// Headers of the last segment that was sent. Those of the next segment are usually the same.
     known_way: Option<Way>,
     /// Buffer for the link header of a packet of another stack.
     link_header: Vec<u8>,
@@ -207,7 +207,7 @@ impl Interface {
         &self.stats
     }
 
-    /// The neighbours that are known or being resolved, in no order.
+    /// The neighbours that are known or being resolved, in any order.
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
         self.neighbours.iter()
     }
@@ -402,7 +402,7 @@ impl Interface {
         Some((flow, seq, error))
     }
 
-    /// Asserts its invariants.
+    /// Asserts the interface's invariants.
     pub fn check(&self) {
         self.neighbours.check();
         assert!(self.outbox.len() <= MOST_OUTBOX, "own frames are limited");

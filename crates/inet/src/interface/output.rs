@@ -14,7 +14,7 @@ use bytes::Bytes;
 use etherparse::IpSlice;
 use std::net::IpAddr;
 
-/// Time for which a way is used without a lookup; a neighbour's states last for seconds.
+/// Time for which known headers are used without a lookup; a neighbour's states last for seconds.
 const WAY_HOLDS: Span = Span::from_ms(500);
 
 /// Result of sending a segment.
@@ -54,8 +54,8 @@ impl Interface {
         self.note_sent(sent, start, frame)
     }
 
-    /// Sends the segments of a run: appends their frames to `frames`, and calls `end` after each. Returns false if the way is not
-    /// known or the run cannot be encoded; the caller must then send each segment by itself.
+    /// Sends the segments of a run: appends their frames to `frames`, and calls `end` after each. Returns false if the next hop is
+    /// not known or the run cannot be encoded; the caller must then send each segment by itself.
     pub fn send_run<B: Buffer>(
         &mut self,
         now: Time,
@@ -87,7 +87,7 @@ impl Interface {
         true
     }
 
-    /// The last way, if it is from `src` to `dst`.
+    /// Returns the last headers, if they are still valid and lead from `src` to `dst`.
     #[inline]
     fn known_way_to(&self, now: Time, src: IpAddr, dst: IpAddr) -> Option<&Way> {
         self.known_way
@@ -113,7 +113,7 @@ impl Interface {
         self.find_way(now, segment, frame)
     }
 
-    /// Looks up the segment's way, and sends the segment if the neighbour is known.
+    /// Looks up the segment's next hop, and sends the segment if the neighbour is known.
     fn find_way(
         &mut self,
         now: Time,
@@ -374,7 +374,7 @@ fn encode(
     out: &mut impl Buffer,
 ) -> Result<(), SendRefusal> {
     let encoded = match segment.payload.only_part() {
-        // The data of a write mostly lies in one piece.
+        // The data of a segment is usually within one piece.
         Some((piece, range)) => {
             let data = std::iter::once(&piece[range]);
             encode_pieces(headers, segment.head(), data, out)

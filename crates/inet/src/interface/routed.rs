@@ -1,4 +1,4 @@
-//! A router's interface: packets that the router sends by it, and work that it leaves to the router.
+//! A router's interface: packets that the router sends through it, and work that it leaves to the router.
 
 use super::{Interface, MOST_OUTBOX};
 use crate::config::{ConfigError, InterfaceConfig, Medium, is_link_local};
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 /// Packets that wait for the router.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Routed {
-    /// Echo replies and errors, which may have to leave by another interface.
+    /// Echo replies and errors, which may have to leave through another interface.
     answers: VecDeque<(IpAddr, Vec<u8>)>,
     /// Packets whose neighbour did not answer.
     pub(super) undelivered: VecDeque<Vec<u8>>,
@@ -42,7 +42,7 @@ impl Interface {
         }
     }
 
-    /// Processes a packet to one of the interface's addresses that arrived by another interface of the router.
+    /// Processes a packet to one of the interface's addresses that arrived through another interface of the router.
     pub(crate) fn handle_packet(&mut self, now: Time, packet: Bytes) {
         self.receive_as(now, Medium::Ip, packet, &mut super::empty_segment());
     }

@@ -1,5 +1,5 @@
-//! Fast path for segments whose frames begin like the last one, as nearly all of a conversation do: the checks of the headers below
-//! TCP need not be repeated.
+//! Fast path for segments whose frames begin like the last one, as nearly all frames of a connection do: the checks of the headers
+//! below TCP need not be repeated.
 
 use super::{Interface, Pair, Taken};
 use crate::stats::Refusal;

@@ -56,8 +56,8 @@ impl Problem {
 }
 
 impl Router {
-    /// Sends an error to the sender of `packet`, which arrived by the interface `at`, or was to leave by it. Sends none about ICMP
-    /// errors, later fragments and packets without a single sender (RFC 1812 4.3.2.7, RFC 4443 2.4(e)), nor above the rate limit.
+    /// Sends an error to the sender of `packet`, which arrived through the interface `at`, or was to leave through it. Sends none about ICMP errors,
+    /// later fragments and packets without a single sender (RFC 1812 4.3.2.7, RFC 4443 2.4(e)), nor above the rate limit.
     pub(super) fn send_error(&mut self, now: Time, at: usize, packet: &[u8], problem: Problem) {
         let Some(to) = who_may_be_told(packet) else {
             return;

@@ -7,7 +7,7 @@ const COPIED: u8 = 0x80;
 const END_OF_OPTIONS: u8 = 0;
 const NO_OPERATION: u8 = 1;
 
-/// The length of all fragments but the last is a multiple of this many bytes.
+/// The length of every fragment except the last is a multiple of this many bytes.
 const UNIT: usize = 8;
 
 /// Reports whether the packet may be fragmented: never for IPv6.

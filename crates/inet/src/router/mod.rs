@@ -21,7 +21,7 @@ use std::net::IpAddr;
 /// Position of the IP packet in a frame.
 const PACKET: usize = Ethernet2Header::LEN;
 
-/// Time for which a way is used without a lookup; a neighbour's states last for seconds.
+/// Time for which a known next hop is used without a lookup; a neighbour's states last for seconds.
 const WAY_HOLDS: Span = Span::from_ms(500);
 
 /// What to do with a frame that arrived.
@@ -64,7 +64,7 @@ enum Hop {
     Neighbour(usize, Option<IpAddr>),
 }
 
-/// The way of packets to `dst`, valid until neighbours change.
+/// Next hop of packets to `dst`, valid until neighbours change.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     dst: IpAddr,
@@ -157,8 +157,8 @@ impl Router {
 
     // --- events in ---
 
-    /// Processes a frame, without check sequence, that arrived by the interface `at`. Rewrites a frame that is to be forwarded in
-    /// place: its Ethernet addresses and its hop limit.
+    /// Processes a frame, without check sequence, that arrived through the interface `at`. Rewrites a frame that is to be forwarded
+    /// in place: its Ethernet addresses and its hop limit.
     ///
     /// # Panics
     /// Panics if there is no such interface.
@@ -194,7 +194,7 @@ impl Router {
 
     // --- effects out ---
 
-    /// Appends the next of the router's own frames that leave by the interface `at` to `frame`: requests for neighbours and
+    /// Appends the next of the router's own frames that leave through the interface `at` to `frame`: requests for neighbours and
     /// answers, ICMP, fragments, packets whose neighbour became known. Returns false if there is none.
     pub fn poll_frame(&mut self, now: Time, at: usize, frame: &mut impl Buffer) -> bool {
         self.interfaces[at].poll_frame(now, frame)
@@ -243,7 +243,7 @@ impl Router {
         {
             return Ok(self.forward(way.interface, way.mac, frame, end));
         }
-        // A packet that must stay on the link is for the router, or for no one that the router knows.
+        // A packet that must stay on the link is only for the router, or for no host that the router knows.
         let dst = passing.dst;
         if stays_on_link(dst) {
             self.hand_over(now, at, frame);
@@ -346,20 +346,20 @@ impl Router {
 
     // --- the router itself ---
 
-    /// Passes a frame to the interface by which it arrived. Forgets the known way, as the frame may change a neighbour.
+    /// Passes a frame to the interface through which it arrived. Forgets the known next hop, as the frame may change a neighbour.
     fn hand_over(&mut self, now: Time, at: usize, frame: &[u8]) {
         self.known_way = None;
         self.interfaces[at].handle_frame(now, Bytes::copy_from_slice(frame));
         self.send_answers(now, at);
     }
 
-    /// Delivers a packet to an address of the interface `owner`, whichever interface it arrived by.
+    /// Delivers a packet to an address of the interface `owner`, whichever interface it arrived through.
     fn deliver(&mut self, now: Time, owner: usize, packet: &[u8]) {
         self.interfaces[owner].handle_packet(now, Bytes::copy_from_slice(packet));
         self.send_answers(now, owner);
     }
 
-    /// Sends an interface's answers by the routes of the table.
+    /// Sends an interface's answers by the routes of the router's table.
     fn send_answers(&mut self, now: Time, number: usize) {
         while let Some((dst, packet)) = self.interfaces[number].take_answer() {
             self.send_own(now, dst, packet);
@@ -372,7 +372,7 @@ impl Router {
         }
     }
 
-    /// Asserts its invariants.
+    /// Asserts the router's invariants.
     pub fn check(&self) {
         self.interfaces.iter().for_each(Interface::check);
     }

@@ -5,7 +5,7 @@ const TTL: usize = 8;
 const CHECKSUM: usize = 10;
 const HOP_LIMIT: usize = 7;
 
-/// Takes one hop off, and updates the checksum of an IPv4 header incrementally (RFC 1624 3, equation 3).
+/// Decrements the time to live or hop limit, and updates the checksum of an IPv4 header incrementally (RFC 1624 3, equation 3).
 pub(super) fn take_hop(packet: &mut [u8]) {
     if packet[0] >> 4 == 6 {
         packet[HOP_LIMIT] -= 1;

@@ -43,7 +43,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let write = (0..CONNECTIONS, 1..60_000usize, any::<bool>());
     let write = write.prop_map(|(conn, len, more)| Step::Write { conn, len, more });
-    // Mostly a byte of a header.
+    // Usually a byte of a header.
     let change = (0..8usize, 0..100usize, 1..=255u8, any::<Option<u8>>())
         .prop_map(|(frame, at, by, len)| Step::Change { frame, at, by, len });
     prop_oneof![
@@ -173,7 +173,7 @@ fn config() -> impl Strategy<Value = Config> {
     (any::<u64>(), any::<bool>()).prop_map(|(seed, large)| {
         let config = patient_config(&mut Random::new(seed));
         let config = Config {
-            // Otherwise runs would have PSH where single segments have none.
+            // Bursts with PSH would make runs differ from single segments.
             linux: LinuxRules {
                 push_bursts: false,
                 ..config.linux

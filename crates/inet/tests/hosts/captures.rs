@@ -37,7 +37,7 @@ fn exchange(networks: [&str; 2], lose_every: Option<usize>) -> Link {
     assert_eq!(link.received(1), REQUEST);
     let response = Bytes::from(Pattern::new(0).bytes(RESPONSE_BYTES));
     let (accepted, stack) = (link.events[1][0].0, link.hosts[1].stack_mut());
-    // The buffer is large enough for all of it.
+    // The send buffer is large enough for the whole response.
     assert_eq!(stack.write(accepted, response.clone()), Ok(RESPONSE_BYTES));
     stack.close(accepted);
     assert!(link.run(100, |link| {

@@ -70,8 +70,8 @@ fn neighbour_requests_and_answers_have_the_right_format() {
         let released = sent(&mut asking);
         assert_eq!(released.len(), 1, "the SYN that waited for the address");
         assert_eq!(released[0][..6], MACS[1]);
-        // The host that was asked knows the other's address, but not whether the other is reachable. Its advertisement is a packet sent to the
-        // other, which starts the delay before the first probe (RFC 4861 7.3.3).
+        // The host that was asked knows the other host's address, but not whether that host is reachable. Its advertisement is a packet to
+        // that host, which starts the delay before the first probe (RFC 4861 7.3.3).
         let doubtful = match answer {
             "na" => NeighbourState::Delay,
             _ => NeighbourState::Stale,
