@@ -1,5 +1,5 @@
-//! The shared object stays in memory once loaded: the threads that called into it run destructors of its
-//! thread-local values when they end, which may be after a tool has closed it.
+//! The shared object stays in memory once loaded. Threads that called into it run destructors of its thread-local values when they
+//! end, possibly after a tool has closed the object.
 
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");

@@ -42,7 +42,7 @@ macro_rules! interface {
         }
 
         impl Interface {
-            /// All entries, each with its offset in bytes.
+            /// All entries of the table, each with its offset in bytes.
             pub const ENTRIES: &[(&str, usize)] = &[
                 ("userdata", offset_of!(Interface, userdata)),
                 ("free", offset_of!(Interface, free)),

@@ -62,11 +62,11 @@ impl World {
         if self.stack.find(&flow) != Some(conn) {
             return;
         }
-        // The engine does not report it any more once the connection has ended.
+        // The engine no longer reports this once the connection has ended.
         let syn_data = self.stack.info(self.now(), conn).syn_data;
         self.link(conn).syn_data = syn_data;
         if let (None, Some(&id)) = (handled.refused, self.owners.get(&conn)) {
-            // The peer was heard, which clears earlier ICMP errors (tcp_ack of Linux).
+            // The peer was heard from, which clears earlier ICMP errors (tcp_ack of Linux).
             self.sockets[id].soft_error = None;
         }
         if handled.refused.is_none() {
@@ -127,7 +127,7 @@ impl World {
         let outcome =
             self.stack
                 .handle_path_error(self.now(), &report.flow, report.seq, report.error);
-        // The engine counts a refusal; nothing else needs to be done.
+        // The engine counts refusals. Nothing else needs to be done.
         if outcome.is_ok() {
             self.note_report(conn, report, opening);
         }

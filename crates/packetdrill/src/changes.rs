@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Changes {
     path: PathBuf,
-    /// Bytes that were read.
+    /// Number of bytes that were read.
     taken: u64,
 }
 

@@ -4,7 +4,7 @@ use baton_tcp::{Refusal, Stats};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Selects a total.
+/// Returns one of the engine's counters.
 type Total = fn(&Stats) -> u64;
 
 /// Name and source of each counter.
@@ -51,7 +51,7 @@ impl Counters {
         }
     }
 
-    /// Writes a line `NAME TOTAL` for each counter, if any changed. Reports a failure on standard error, once for each text.
+    /// Writes a line `NAME TOTAL` for each counter, if any changed. Reports a failure to write on standard error.
     pub(crate) fn write(&mut self, stats: &Stats) {
         let text = text_of(stats);
         if self.written.as_ref() == Some(&text) {

@@ -7,10 +7,10 @@ use crate::world::World;
 use baton_tcp::{CongestionPhase, ConnId, Info};
 use baton_wire::{Span, Time};
 
-/// A connection does not wait if it sent nothing for this time, or the next acknowledgment is further away.
+/// A connection does not wait if it has sent nothing for this time, or if the next acknowledgment will take longer to arrive.
 const LONG: Span = Span::from_ms(1);
 
-/// One part in this many of the window is worth a packet of its own (tcp_tso_win_divisor).
+/// The window divided by this number is worth a packet of its own (tcp_tso_win_divisor).
 const WINDOW_DIVISOR: u32 = 3;
 
 impl World {
@@ -63,7 +63,7 @@ fn waits(now: Time, info: &Info, link: &Link, largest: u32, ends: bool) -> bool 
     if oldest + srtt > now + LONG.min(srtt / 2) {
         return false;
     }
-    // A buffer that gets no more data does not wait for a window that it would not use.
+    // A buffer to which no more data is added does not wait for a window that is larger than the buffer.
     let full = next.is_last && ends || !next.takes_more;
     room <= next.len || !full
 }

@@ -1,5 +1,5 @@
-//! Descriptors: numbers for sockets, epoll instances and ends of pipes. Each is the number of a real descriptor of the
-//! process, held as long as it is in use, so that no number has two meanings and close(2) does no harm.
+//! Descriptors: numbers for sockets, epoll instances and ends of pipes. Each is the number of a real descriptor of the process,
+//! held as long as the number is in use, so that no number has two meanings and close(2) does no harm.
 
 use crate::errno::Errno;
 use libc::c_int;
@@ -58,7 +58,7 @@ impl Descriptors {
             })?;
             let fd = duplicate.as_raw_fd();
             if self.files.contains_key(&fd) {
-                // The process closed one of our numbers. It is reserved again, and keeps its meaning.
+                // The process closed one of our numbers. The number is reserved again, and keeps its meaning.
                 let _ = duplicate.into_raw_fd();
                 continue;
             }

@@ -9,7 +9,7 @@ use baton_wire::{Span, Time};
 use libc::c_int;
 use std::collections::VecDeque;
 
-/// Most events of one epoll_wait (EP_MAX_EVENTS).
+/// Maximum number of events of one epoll_wait (EP_MAX_EVENTS).
 const MOST_EVENTS: c_int = c_int::MAX / 12;
 
 /// One watched descriptor.
@@ -23,7 +23,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Requested conditions, always including errors and hang-ups. None once a one-shot has fired.
+    /// Requested conditions, always including errors and hang-ups. No conditions once a one-shot descriptor has reported an event.
     fn interest(&self) -> u32 {
         match self.events & !MODES {
             0 if self.events & ONE_SHOT != 0 => 0,
@@ -92,7 +92,7 @@ impl EpollWait {
     /// Returns events, or none after the timeout.
     ///
     /// # Errors
-    /// EBADF, and EINVAL if the descriptor is no epoll instance or there is no space for events.
+    /// EBADF; EINVAL if the descriptor is no epoll instance or there is no space for events.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<Vec<EpollEvent>> {
         let File::Epoll(id) = world.descriptors.get(self.fd)? else {
             return fail(libc::EINVAL);
@@ -112,7 +112,7 @@ impl EpollWait {
     }
 }
 
-/// The end of a timeout in milliseconds; a negative one has none.
+/// The end of a timeout in milliseconds; a negative timeout has none.
 pub(crate) fn limit_of(now: Time, timeout_ms: c_int) -> Time {
     match u64::try_from(timeout_ms) {
         Ok(ms) => now + Span::from_ms(ms),

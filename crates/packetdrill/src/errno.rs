@@ -36,7 +36,7 @@ pub(crate) fn fail<T>(errno: c_int) -> Outcome<T> {
     Err(Stop::Fail(Errno(errno)))
 }
 
-/// Returns a wait if the caller may wait until `until`, which is not over, otherwise EAGAIN.
+/// Returns a wait if the caller may wait until `until` and that time has not passed, otherwise EAGAIN.
 pub(crate) fn wait<T>(now: Time, until: Option<Time>) -> Outcome<T> {
     match until {
         Some(until) if until > now => Err(Stop::Wait(until)),

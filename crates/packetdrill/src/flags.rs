@@ -5,7 +5,7 @@ use baton_tcp::{Config, Congestion, EcnMode, FastOpenKey, FastOpenKeys, Keepaliv
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
-/// Parameters of an instance, which correspond to sysctls and to the interface of a host. Defaults are a usual Linux test set-up.
+/// Parameters of an instance, which correspond to sysctls and to the interface of a host. Defaults are those of a typical Linux test set-up.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Initial parameters of connections; sizes of segments and buffers are filled in for each socket.
@@ -34,7 +34,7 @@ pub struct Settings {
     pub somaxconn: usize,
     /// Local IPv4 address of connections whose socket is not bound.
     pub local4: Ipv4Addr,
-    /// Local IPv6 address of such connections.
+    /// Local IPv6 address of connections whose socket is not bound.
     pub local6: Ipv6Addr,
     /// Permissions of Fast Open (tcp_fastopen).
     pub fast_open: FastOpenBits,
@@ -42,7 +42,7 @@ pub struct Settings {
     pub fast_open_key: Option<FastOpenKey>,
     /// The previous key, whose cookies are still accepted.
     pub fast_open_previous_key: Option<FastOpenKey>,
-    /// Forget what was learnt about servers (`ip tcp_metrics flush`).
+    /// Forget cached information about servers (`ip tcp_metrics flush`).
     pub flush_metrics: bool,
     /// The interface's queue refuses packets (`tc qdisc ... pfifo limit 0`).
     pub queue_refuses: bool,
@@ -52,7 +52,7 @@ pub struct Settings {
     pub counters: Option<PathBuf>,
     /// File with lines of flags that change settings while a script runs.
     pub changes: Option<PathBuf>,
-    /// Secret of initial sequence numbers; the same gives the same run.
+    /// Secret of initial sequence numbers. Runs with the same secret are the same.
     pub seed: u64,
 }
 
@@ -95,7 +95,7 @@ impl Default for Settings {
 pub enum Gso {
     /// No super-segments.
     Off,
-    /// Super-segments are visible as such.
+    /// Super-segments are fetched as single packets.
     On,
     /// The device segments them, as a device with offloads turned off by `ethtool`.
     Device,
@@ -125,15 +125,15 @@ pub enum FlagsError {
     /// A part is not `key=value`.
     #[error("`{0}` is not key=value")]
     NoValue(String),
-    /// No such key.
+    /// The key does not exist.
     #[error("`{0}` is not a key; keys are {keys}", keys = known_keys())]
     UnknownKey(String),
-    /// The value does not fit the key.
+    /// The value is not allowed for the key.
     #[error("{key}={value}: expected {expected}")]
     BadValue {
         /// The key.
         key: String,
-        /// Its value.
+        /// The value.
         value: String,
         /// The allowed values.
         expected: &'static str,
@@ -157,7 +157,7 @@ const MILLISECONDS: &str = "milliseconds";
 const BYTES: &str = "bytes";
 const FAST_OPEN_KEY: &str = "four groups of hexadecimal digits as in tcp_fastopen_key";
 
-/// Lists keys, each with its values, the setting that it changes, and the function that reads a value; and keys that need a function of their own.
+/// Lists keys, each with its values, the setting that it changes, and the function that parses a value; then keys that need a special function.
 macro_rules! keys {
     (
         $($name:literal, $values:expr => $($field:ident).+ = $read:expr;)+
@@ -335,7 +335,7 @@ fn known_keys() -> String {
 }
 
 impl Settings {
-    /// Reads a flags string; an empty one gives the defaults.
+    /// Parses a flags string. An empty string gives the defaults.
     ///
     /// # Errors
     /// Names the first part that is wrong.
@@ -345,7 +345,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Changes what a flags string names.
+    /// Changes the settings that a flags string names.
     ///
     /// # Errors
     /// Names the first part that is wrong; the parts before it are applied.

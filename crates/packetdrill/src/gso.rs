@@ -4,13 +4,13 @@ use baton_tcp::{Info, Segment};
 use baton_wire::{Flags, SeqNr, Span};
 use bytes::Bytes;
 
-/// Most bytes of data in a super-segment: 64 KiB minus space for headers (sk_gso_max_size).
+/// Maximum number of bytes of data in a super-segment: 64 KiB minus space for headers (sk_gso_max_size).
 pub(crate) const LARGEST: u32 = 65_536 - 321;
 
 /// A super-segment holds the data sent in 2^-10 s at the pacing rate (sk_pacing_shift).
 const PACING_SHIFT: u32 = 10;
 
-/// For each doubling of the round-trip time from 2^9 us on, half as much is added (tcp_tso_rtt_log).
+/// Short round trips add data: up to a whole super-segment, and half as much for every 2^9 us of round-trip time (tcp_tso_rtt_log).
 const ROUND_TRIP_SHIFT: u32 = 9;
 
 /// Consecutive segments that leave at one moment.
@@ -129,7 +129,7 @@ pub(crate) struct Pacing {
 }
 
 impl Pacing {
-    /// Computes the rate from window and round-trip time: twice the quotient in slow start, 1.2 times later.
+    /// Computes the rate as the window divided by the round-trip time, times 2 in slow start and 1.2 later.
     pub(crate) fn update(&mut self, info: &Info) {
         let Some(srtt) = info.srtt.filter(|&srtt| srtt >= Span::from_us(1)) else {
             return;
@@ -152,7 +152,7 @@ impl Pacing {
         known.min()
     }
 
-    /// Segments of one super-segment, at least `least`.
+    /// Number of segments of one super-segment, at least `least`.
     pub(crate) fn segments(&self, info: &Info, least: u32) -> u32 {
         let mut bytes = match self.rate() {
             Some(rate) => rate >> PACING_SHIFT,

@@ -19,10 +19,10 @@ pub(crate) struct Report {
     pub(crate) errno: Errno,
 }
 
-/// Least bytes of a TCP header that an error quotes: ports and sequence number (RFC 792).
+/// Minimum number of bytes of a TCP header that an error quotes: ports and sequence number (RFC 792).
 const QUOTED_LEN: usize = 8;
 
-/// Reads a packet as an ICMP error. Returns `None` if it is none.
+/// Reads a packet as an ICMP error. Returns `None` if it is no ICMP error.
 pub(crate) fn read(packet: &[u8]) -> Option<Report> {
     let ip = IpSlice::from_slice(packet).ok()?;
     let payload = ip.payload();

@@ -19,7 +19,7 @@ const SETTLE_LIMIT: Duration = Duration::from_millis(100);
 /// Real time that a thread gets after its next call, to store the result of its blocked call.
 const STORING_TIME: Duration = Duration::from_millis(2);
 
-/// Longest virtual time to wait for a packet: longer than any timer of a usual host, keepalive included.
+/// Longest virtual time to wait for a packet: longer than any timer of a typical host, keepalive included.
 const LONGEST_WAIT: Span = Span::from_secs(4 * 3600);
 
 /// State of a blocked call.
@@ -27,7 +27,7 @@ const LONGEST_WAIT: Span = Span::from_secs(4 * 3600);
 enum Sleep {
     /// The thread sleeps; `seen` is the world's number of changes at its last attempt.
     Asleep { seen: u64 },
-    /// The thread is to try again.
+    /// The thread is to attempt its call again.
     Woken,
     /// The call returned, and its thread has made no other call since.
     Returned,
@@ -38,7 +38,7 @@ enum Sleep {
 struct Sleeper {
     thread: ThreadId,
     sleep: Sleep,
-    /// When the thread tries again in any case.
+    /// Time at which the thread tries again, even if nothing has changed.
     until: Time,
 }
 
@@ -50,7 +50,7 @@ struct Inner {
     driver: ThreadId,
     /// When a thread that had been in a blocked call made its next call.
     heard: Option<Instant>,
-    /// A call that blocked returned since time last passed by sleeping.
+    /// A call that had blocked has returned since a sleep last let time pass.
     returned: bool,
 }
 
@@ -152,7 +152,7 @@ impl Instance {
         }
     }
 
-    /// Puts the calling thread to sleep until it is to try again.
+    /// Puts the calling thread to sleep until it is to attempt its call again.
     fn sleep<'a>(&self, mut inner: Guard<'a>, until: Time) -> Guard<'a> {
         let me = thread::current().id();
         let seen = inner.world.changes();
@@ -171,7 +171,7 @@ impl Instance {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a call. The driver waits for a thread that slept, and the call's effects may wake others.
+    /// Ends a call. If the call slept, the driver waits for its thread, and the call's effects may wake other threads.
     fn returned(&self, mut inner: Guard<'_>, slept: bool) {
         let me = thread::current().id();
         inner.sleepers.retain(|sleeper| sleeper.thread != me);
@@ -210,7 +210,7 @@ impl Instance {
         inner
     }
 
-    /// Asserts the world's invariants, in builds that assert.
+    /// Asserts the world's invariants, in builds with debug assertions.
     fn check(inner: &Inner) {
         debug_assert_eq!(inner.world.check(), Ok(()), "the world is in order");
     }
@@ -233,7 +233,7 @@ impl Instance {
                 continue;
             }
             let Some(rest) = SETTLE_LIMIT.checked_sub(begun.elapsed()) else {
-                // The thread does something else: do not wait for it again.
+                // The thread did not make its next call in time: do not wait for it again.
                 let returned = |sleeper: &Sleeper| sleeper.sleep == Sleep::Returned;
                 inner.sleepers.retain(|sleeper| !returned(sleeper));
                 return inner;
@@ -243,7 +243,7 @@ impl Instance {
         }
     }
 
-    /// The next moment at which something happens by itself.
+    /// The next moment at which a timer or the deadline of a sleeping thread is due.
     fn next_moment(inner: &Inner) -> Time {
         // The deadlines of threads that are awake have passed.
         let asleep = |sleeper: &&Sleeper| matches!(sleeper.sleep, Sleep::Asleep { .. });
@@ -252,7 +252,7 @@ impl Instance {
         deadlines.fold(inner.world.next_timer(), Time::min)
     }
 
-    /// Advances to the next moment at which something happens, at most to `limit`. Returns false if nothing ever will.
+    /// Advances to the next moment at which a timer or deadline is due, at most to `limit`. Returns false if there is no such moment.
     fn step<'a>(&self, mut inner: Guard<'a>, limit: Time) -> (Guard<'a>, bool) {
         let next = Self::next_moment(&inner).min(limit);
         if next == Time::NEVER {
@@ -320,7 +320,7 @@ impl Instance {
     }
 }
 
-/// Encodes a packet. One that is too long for its reader is split as segmentation would split it.
+/// Encodes a packet. Splits a packet that is too long for its reader as segmentation would.
 fn fetched(world: &mut World, packet: Outgoing, most: usize) -> Result<(Vec<u8>, u64), Errno> {
     let (first, rest) = packet.cut(most);
     if let Some(rest) = rest {

@@ -34,7 +34,7 @@ impl Read {
         }
     }
 
-    /// With `nowhere` a socket's data stays in the socket, and the call fails with EFAULT.
+    /// With `nowhere`, the call takes no data from a socket, and fails with EFAULT.
     pub fn nowhere(self, nowhere: bool) -> Self {
         Self {
             socket: self.socket.nowhere(nowhere),

@@ -17,7 +17,7 @@ pub(crate) enum Activity {
     BufferLimited,
 }
 
-/// Times by activity.
+/// Time spent on each activity.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     activity: Activity,
@@ -43,13 +43,13 @@ impl Limits {
         (self.activity, self.since) = (activity, now);
     }
 
-    /// Microseconds busy in any way, limited by the window, limited by the buffer.
+    /// Microseconds for which the sender was busy (limited or not), limited by the window, and limited by the buffer.
     pub(crate) fn totals_us(&self, now: Time) -> [u64; 3] {
         let mut until_now = self.clone();
         until_now.turn_to(now, Activity::Idle);
         let (window, buffer) = (until_now.window_limited, until_now.buffer_limited);
         let busy = until_now.busy + window + buffer;
-        // Linux counts in ticks of a millisecond.
+        // Linux counts in milliseconds.
         [busy, window, buffer].map(|span| (span.as_us() + 500) / 1000 * 1000)
     }
 }

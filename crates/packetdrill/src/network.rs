@@ -11,25 +11,25 @@ use bytes::Bytes;
 use rustc_hash::FxHashSet;
 use std::net::IpAddr;
 
-/// Most packets that wait to be fetched. A tool that does not fetch them gets no more.
+/// Maximum number of packets that wait to be fetched. A tool that does not fetch them gets no more.
 const MOST_OUTGOING: usize = 1 << 16;
 
 /// A packet that left the engine.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// When it left.
+    /// When the packet left.
     pub at: Time,
-    /// Its header.
+    /// Headers of the packet.
     pub packet: Packet,
-    /// Its data.
+    /// Data of the packet.
     pub payload: Vec<u8>,
-    /// Bytes of data of each segment in it; the last may have less.
+    /// Bytes of data of each segment in the packet. The last one may have less.
     pub segment_len: usize,
-    /// Type of service, ECN bits aside.
+    /// Type of service, without the ECN bits.
     pub service: u8,
     /// The IPv4 identification.
     pub id: u16,
-    /// It must not be fragmented (RFC 1191).
+    /// The packet must not be fragmented (RFC 1191).
     pub dont_fragment: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Link {
     pub(crate) largest_window: u32,
     /// The number after the last one sent; `None` before the SYN.
     next: Option<SeqNr>,
-    /// Type of service, ECN bits aside (IP_TOS, IPV6_TCLASS).
+    /// Type of service, without the ECN bits (IP_TOS, IPV6_TCLASS).
     pub(crate) service: u8,
     /// Fragmentation is allowed (IP_PMTUDISC_DONT).
     pub(crate) may_fragment: bool,
@@ -54,13 +54,13 @@ pub(crate) struct Link {
     stamp: Option<(Timestamps, Time)>,
     /// The peer's last timestamp.
     pub(crate) heard: Option<u32>,
-    /// Data of the SYN was acknowledged with it.
+    /// Data of the SYN was acknowledged with the SYN.
     pub(crate) syn_data: bool,
     /// Probes without an answer.
     pub(crate) probes: u8,
 }
 
-/// A timestamp clock ticks every millisecond.
+/// Length of a tick of a timestamp clock.
 const STAMP_TICK: Span = Span::from_ms(1);
 
 impl Link {
@@ -80,8 +80,8 @@ impl Link {
         (ticks < 1 << 31).then(|| STAMP_TICK * u64::from(ticks))
     }
 
-    /// Records that `segment` leaves `now`, and sets its PSH; `joins` says that it shares a packet with the one before it, `partial`
-    /// that it could hold more.
+    /// Records that `segment` leaves `now`, and sets its PSH; `joins` says that it shares a packet with the previous segment,
+    /// `partial` that it could hold more data.
     fn note(
         &mut self,
         now: Time,
@@ -219,7 +219,7 @@ impl World {
         burst
     }
 
-    /// Most segments that a packet of this connection may hold now.
+    /// Maximum number of segments that a packet of this connection may hold now.
     fn most_segments(&self, conn: ConnId, again: bool) -> u32 {
         if self.settings.gso == Gso::Off {
             return 1;

@@ -15,7 +15,7 @@ use libc::c_int;
 use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 
-/// Buffer size of the engine, which is no limit: this crate limits sockets by kernel memory.
+/// Buffer size of the engine. It is so large that it limits nothing: this crate limits sockets by kernel memory.
 const ENGINE_BUFFER: u32 = 1 << 30;
 
 /// Names of congestion control in TCP_CONGESTION.
@@ -101,7 +101,7 @@ pub(crate) struct SocketOptions {
     pub(crate) defer_accept_s: u32,
     /// TCP_SYNCNT.
     pub(crate) syn_count: Option<u32>,
-    /// TCP_LINGER2, ms; negative: an orphan ends at once.
+    /// TCP_LINGER2, ms; negative: the connection of a closed socket ends immediately in FIN-WAIT-2.
     pub(crate) linger2_ms: i64,
     /// TCP_NOTSENT_LOWAT; 0: the host's setting.
     pub(crate) not_sent_low_water: u32,
@@ -176,7 +176,7 @@ impl SocketOptions {
         }
     }
 
-    /// Type of service of packets of one family, ECN bits aside.
+    /// Type of service of packets of one family, without the ECN bits.
     pub(crate) fn service(&self, family: Family) -> u8 {
         match family {
             Family::V4 => self.service_v4 & !3,
@@ -201,7 +201,7 @@ impl SocketOptions {
         self.mtu_discover == libc::IP_PMTUDISC_DONT
     }
 
-    /// Most bytes that may wait to be sent before the socket counts as full.
+    /// Maximum number of bytes that may wait to be sent before the socket counts as full.
     pub(crate) fn not_sent_limit(&self, settings: &Settings) -> u32 {
         match self.not_sent_low_water {
             0 => settings.tcp.not_sent_low_water,

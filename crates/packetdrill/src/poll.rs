@@ -30,7 +30,7 @@ impl Poll {
     /// Returns the conditions of each descriptor, once there are any or the timeout has passed.
     ///
     /// # Errors
-    /// None except a wait.
+    /// The call never fails; it may only have to wait.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<Vec<u32>> {
         let now = world.now();
         let limit = *self

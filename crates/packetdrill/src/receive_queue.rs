@@ -5,7 +5,7 @@ use baton_wire::Time;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Bytes in order.
+/// In-order bytes that were not read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiveQueue {
     /// Pieces with their arrival times.
@@ -30,7 +30,7 @@ impl ReceiveQueue {
         self.pieces.push_back((piece, now));
     }
 
-    /// Copies from byte `skip` on, without taking anything; returns how many bytes there were.
+    /// Copies bytes from byte `skip` on without taking them. Returns how many bytes were copied.
     pub(crate) fn peek(&self, mut skip: usize, into: &mut [u8]) -> usize {
         let mut copied = 0;
         for (piece, _) in &self.pieces {

@@ -6,7 +6,7 @@ use baton_wire::{Span, Time};
 /// The window of a SYN is not scaled (RFC 7323 2.2).
 const FIRST_WINDOW: u32 = 65_535;
 
-/// Least segment that makes the window grow: the buffers of smaller ones hold little.
+/// Minimum length of a segment that makes the window grow: the memory of smaller segments is mostly overhead.
 const LEAST_GROWING_SEGMENT: usize = 128;
 
 /// Buffer and window of one socket, bytes.
@@ -90,7 +90,7 @@ impl ReceiveWindow {
         (self.clamp != u32::MAX).then_some(self.clamp)
     }
 
-    /// Opens the window after a segment arrived in order, by twice its length if it is well filled.
+    /// Opens the window after a segment arrived in order, unless it is short: by twice the MSS, or by twice its length if that is more.
     pub(crate) fn arrived(&mut self, len: usize, mss: u16, unread: u32) {
         if len < LEAST_GROWING_SEGMENT {
             return;
@@ -102,7 +102,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Takes a sample of the round-trip time, with a weight of an eighth.
+    /// Takes a sample of the round-trip time with a weight of one eighth.
     pub(crate) fn measured(&mut self, sample: Span) {
         self.round_trip = match self.round_trip {
             Span::ZERO => sample,

@@ -25,7 +25,7 @@ struct Sent {
     at: Time,
 }
 
-/// The next buffer to be sent.
+/// The next buffer to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
     /// Bytes in the buffer.
@@ -41,7 +41,7 @@ pub(crate) struct Next {
 pub(crate) struct RunEnd {
     /// The segment that ends here carries PSH.
     pub(crate) push: bool,
-    /// The data that follows is in another buffer.
+    /// The following data is in another buffer.
     pub(crate) boundary: bool,
 }
 
@@ -78,7 +78,7 @@ impl SendQueue {
         self.unsent_len == 0 && self.sent_len == 0
     }
 
-    /// The buffer to be sent next.
+    /// The next buffer to send.
     pub(crate) fn next(&self) -> Option<Next> {
         self.unsent.front().map(|first| Next {
             len: first.len,
@@ -136,8 +136,8 @@ impl SendQueue {
         }
     }
 
-    /// Records that the next `len` unsent bytes leave `now`, up to `end`; `joins` says that they share a packet with those before
-    /// them. A `partial` segment that is the last to be sent is pushed, even if more was announced (RFC 9293 3.9.1.2).
+    /// Records that the next `len` unsent bytes leave `now`, up to `end`; `joins` says that they share a packet with the bytes
+    /// before them. A `partial` segment that is the last to be sent is pushed, even if more was announced (RFC 9293 3.9.1.2).
     pub(crate) fn send(
         &mut self,
         now: Time,

@@ -38,7 +38,7 @@ use std::collections::VecDeque;
 /// Index of a socket in the world.
 pub(crate) type SocketId = usize;
 
-/// State of connecting in the socket layer; TCP may be further.
+/// State of a connection attempt in the socket layer. TCP may already be in a later state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Association {
     Unconnected,
@@ -53,7 +53,7 @@ pub(crate) struct Waiting {
     pub(crate) socket: SocketId,
     /// The peer, which accept(2) returns even if the connection has ended.
     pub(crate) remote: Endpoint,
-    /// Time before which it is hidden unless it has data (TCP_DEFER_ACCEPT).
+    /// Time before which the connection is hidden unless it has data (TCP_DEFER_ACCEPT).
     pub(crate) hidden_until: Time,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Number of connections that still fit: one more than the backlog in all (listen(2) of Linux).
+    /// Number of connections that the queue can still take. In total it takes one more than the backlog (listen(2) of Linux).
     pub(crate) fn room(&self) -> usize {
         (self.backlog + 1).saturating_sub(self.queue.len())
     }
@@ -80,14 +80,14 @@ pub(crate) struct Socket {
     pub(crate) nonblocking: bool,
     /// Local end, once it has a port.
     pub(crate) bound: Option<Endpoint>,
-    /// bind(2) set its port (SOCK_BINDPORT_LOCK).
+    /// bind(2) set the port (SOCK_BINDPORT_LOCK).
     pub(crate) keeps_port: bool,
     pub(crate) options: SocketOptions,
     pub(crate) window: ReceiveWindow,
     pub(crate) association: Association,
-    /// The socket opened its connection itself.
+    /// The socket opened its connection actively.
     pub(crate) active: bool,
-    /// Data of the SYN was acknowledged with it, on the last connection.
+    /// On the last connection, data of the SYN was acknowledged with the SYN.
     pub(crate) syn_data: bool,
     /// Unanswered probes on the last connection.
     pub(crate) probes: u8,
@@ -147,7 +147,7 @@ impl Socket {
         self.bound.map_or(0, |end| end.port)
     }
 
-    /// Until when a receiving call waits; `None` if it does not wait.
+    /// Time until which a receiving call waits; `None` if it does not wait.
     pub(crate) fn receive_limit(&self, now: Time, flags: c_int) -> Option<Time> {
         let waits = !self.nonblocking && flags & libc::MSG_DONTWAIT == 0;
         let limit = self.options.receive_timeout;
@@ -163,7 +163,7 @@ impl Socket {
         Ok(Endpoint::new(address.ip().to_canonical(), address.port()))
     }
 
-    /// Until when a sending call waits; `None` if it does not wait.
+    /// Time until which a sending call waits; `None` if it does not wait.
     pub(crate) fn send_limit(&self, now: Time, flags: c_int) -> Option<Time> {
         let waits = !self.nonblocking && flags & libc::MSG_DONTWAIT == 0;
         let limit = self.options.send_timeout;

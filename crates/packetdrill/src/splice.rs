@@ -92,7 +92,7 @@ impl Splice {
         } else {
             0
         };
-        // Each attempt writes what fits now; the rest stays in the pipe.
+        // Each attempt writes what fits now. The remaining data stays in the pipe.
         let id = world.socket_id(self.to)?;
         let nonblocking = world.sockets[id].nonblocking;
         let outcome = Send::new(self.to, data, more | libc::MSG_DONTWAIT).attempt(world);

@@ -27,13 +27,13 @@ pub struct Stamp {
 pub(crate) struct Timestamps {
     /// The byte that counts as number 0.
     first: u64,
-    /// Data of segments whose acknowledgment is to be reported, too.
+    /// Data of sent segments whose acknowledgment is to be reported, too.
     unacknowledged: VecDeque<Bytes>,
     reports: VecDeque<Stamp>,
 }
 
 impl Timestamps {
-    /// Bytes are numbered from this one on.
+    /// Numbers bytes from this one on.
     pub(crate) fn number_from(&mut self, first: u64) {
         self.first = first;
     }
@@ -49,7 +49,7 @@ impl Timestamps {
         (key, asked.stages() | Stages::SENT)
     }
 
-    /// Takes a time from the engine; `data` is that of the segment that was sent, if any. Returns true if there is a new report.
+    /// Takes a time from the engine; `data` is the data of the segment that was sent, if any. Returns true if there is a new report.
     pub(crate) fn take(&mut self, time: TransmitTime, data: &[u8]) -> bool {
         let asked = Timestamping::from_bits_retain((time.key >> 32) as u32);
         let data = match time.stage {

@@ -127,7 +127,7 @@ impl World {
         socket.pass_mark();
     }
 
-    /// Wakes those who wait for urgent data once it has arrived.
+    /// Wakes threads that wait for urgent data once it has arrived.
     pub(crate) fn tell_urgent(&mut self, id: SocketId) {
         if self.sockets[id].has_urgent_byte() {
             self.wake(id, Ready::PRIORITY | Ready::READABLE);

@@ -40,7 +40,7 @@ pub struct World {
     pub(crate) owners: FxHashMap<ConnId, SocketId>,
     pub(crate) links: FxHashMap<ConnId, Link>,
     pub(crate) outgoing: VecDeque<Outgoing>,
-    /// The connection that is being aborted, and the timestamps of its reset.
+    /// The connection that is being aborted, and the timestamps for its reset.
     pub(crate) aborted: Option<(Flow, Timestamps)>,
     /// Number of changes that may wake a blocked call.
     changes: u64,
@@ -119,7 +119,7 @@ impl World {
             let local = self.stack.flow(id).local.addr;
             let route_mss = self.settings.route_mss_for(local);
             let change = |config: &mut Config| config.route_mss = route_mss;
-            // As for options, more sets of parameters than the engine keeps are only theoretical.
+            // This fails if there are more sets of parameters than the engine keeps, which no real script needs.
             let _ = self.stack.configure(self.now, id, change);
         }
     }
@@ -162,12 +162,12 @@ impl World {
         }
     }
 
-    /// Counts a change for which a blocked call may have waited.
+    /// Counts a change that a blocked call may be waiting for.
     pub(crate) fn changed(&mut self) {
         self.changes += 1;
     }
 
-    /// Number of such changes.
+    /// Number of changes that a blocked call may have waited for.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
@@ -175,7 +175,7 @@ impl World {
     /// Handles the engine's output after any input: events go to sockets, segments to the wire.
     pub(crate) fn pump(&mut self) {
         while self.take_events() || self.take_segments() {}
-        // Only now is it known how much is still unsent.
+        // How much data remains unsent is known only now.
         self.tell_rooms();
         self.note_activities();
         if let Some(counters) = &mut self.counters {

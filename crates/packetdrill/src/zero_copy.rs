@@ -12,7 +12,7 @@ pub struct Completion {
     pub first: u32,
     /// The last call.
     pub last: u32,
-    /// The data was copied, since it left by an interface that copies. Otherwise the call's buffers were released unsent.
+    /// The data was copied, because it was sent through an interface that copies. Otherwise the call's buffers were released unsent.
     pub copied: bool,
 }
 
@@ -43,7 +43,7 @@ impl ZeroCopy {
         self.done_with(len, u64::MAX) > 0
     }
 
-    /// Completes calls whose bytes are acknowledged, and returns their number. Calls that start before `sent` were sent.
+    /// Completes calls whose bytes are acknowledged, and returns their number. Calls that start within the first `sent` bytes were sent.
     fn done_with(&mut self, len: u64, sent: u64) -> usize {
         let starts: Vec<u64> = std::iter::once(0)
             .chain(self.pending.iter().map(|(_, end)| *end))

@@ -47,7 +47,7 @@ fn descriptors_belong_to_the_process() {
         assert_eq!(libc::close(fds[0]), 0);
         assert_eq!(libc::close(fds[0]), -1, "the descriptor is closed");
     }
-    // One of these files gets the number of the closed descriptor, unless another test uses it.
+    // One of these files gets the number of the closed descriptor, unless a concurrent test takes it.
     let others: Vec<_> = (0..16)
         .map(|_| std::fs::File::open("/dev/zero").expect("/dev/zero exists"))
         .collect();
@@ -86,7 +86,7 @@ fn tables_of_refused_instances_return_errors() {
 #[derive(Clone, Copy)]
 struct Shared(Interface);
 
-// SAFETY: the instance behind it is made for calls from several threads.
+// SAFETY: the instance behind the table supports calls from several threads.
 unsafe impl Send for Shared {}
 
 impl Shared {

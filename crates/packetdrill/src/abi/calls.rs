@@ -8,7 +8,7 @@ use crate::poll::Poll;
 use crate::sockets::{Accept, Close, Connect};
 use libc::{c_int, c_ulong, c_void, epoll_event, nfds_t, pollfd, sockaddr, socklen_t};
 
-/// Most descriptors of one poll (RLIMIT_NOFILE).
+/// Maximum number of descriptors of one poll (RLIMIT_NOFILE).
 const MOST_POLLED: nfds_t = 65_536;
 
 const FAULT: Errno = Errno(libc::EFAULT);

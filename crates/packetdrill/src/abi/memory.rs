@@ -4,7 +4,7 @@ use crate::errno::Errno;
 use crate::instance::Instance;
 use libc::{c_int, c_void, iovec, sockaddr, socklen_t};
 
-/// Most parts of one readv or writev (UIO_MAXIOV).
+/// Maximum number of parts of one readv or writev (UIO_MAXIOV).
 const MOST_PARTS: usize = 1024;
 
 /// The instance behind a table's userdata.
@@ -25,7 +25,7 @@ pub(super) fn report<T: From<i8>>(outcome: Result<T, Errno>) -> T {
     })
 }
 
-/// The bytes that a caller passes. Null with a length is EFAULT.
+/// The bytes that a caller passes. A null pointer with a length fails with EFAULT.
 ///
 /// # Safety
 /// `at` is null or valid for `len` bytes while the slice is used.
@@ -38,7 +38,7 @@ pub(super) unsafe fn bytes<'a>(at: *const c_void, len: usize) -> Result<&'a [u8]
     }
 }
 
-/// A socket address of the length that the caller passes, up to that of the largest address.
+/// A socket address of the length that the caller passes, up to the length of the largest address.
 ///
 /// # Safety
 /// As for [`bytes`].
@@ -114,7 +114,7 @@ pub(super) unsafe fn gather(parts: &[iovec]) -> Result<Vec<u8>, Errno> {
     Ok(all)
 }
 
-/// Fills the parts in turn.
+/// Fills the parts one after the other.
 ///
 /// # Safety
 /// Every part is valid for its length and may be written.

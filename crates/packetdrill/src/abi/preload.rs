@@ -44,7 +44,7 @@ pub unsafe extern "C" fn getsockopt(
     len: *mut socklen_t,
 ) -> c_int {
     match owner(fd) {
-        // SAFETY: an instance that lives, and this function's contract.
+        // SAFETY: the instance is alive, and the pointers are valid by this function's contract.
         Some(instance) => unsafe {
             let data = Arc::as_ptr(&instance).cast_mut().cast();
             calls::getsockopt(data, fd, level, name, value, len)
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn getsockopt(
     }
 }
 
-/// Bytes that sendfile reads at once.
+/// Number of bytes that sendfile reads at a time.
 const PIECE: usize = 64 << 10;
 
 /// sendfile(2): to a socket of an instance by read(2) and write(2), otherwise by the kernel.
@@ -135,7 +135,7 @@ fn send_pieces(
             )
         };
         let taken = match len {
-            // SAFETY: an instance that lives, and what was read.
+            // SAFETY: the instance is alive, and the bytes were read into the piece.
             1.. => unsafe { transfer::write(data, to, piece.as_ptr().cast(), len as size_t) },
             _ => len,
         };

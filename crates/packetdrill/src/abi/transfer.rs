@@ -22,7 +22,7 @@ fn whole(buffer: *mut c_void, len: usize) -> iovec {
     }
 }
 
-/// Reports whether there is no place for the first byte.
+/// Reports whether the first byte would be at a null pointer.
 fn lead_nowhere(parts: &[iovec]) -> bool {
     let first = parts.iter().find(|part| part.iov_len > 0);
     first.is_some_and(|part| part.iov_base.is_null())
@@ -339,7 +339,7 @@ pub(super) unsafe extern "C" fn sendmsg(
 /// splice(2).
 ///
 /// # Safety
-/// `data` is an instance's. The offsets are null or point to one; one of 0 counts as none.
+/// `data` is an instance's. The offsets are null or point to an offset, of which 0 counts as none.
 pub(super) unsafe extern "C" fn splice(
     data: Data,
     from: c_int,

@@ -76,7 +76,7 @@ fn without_a_rate_a_burst_is_as_large_as_possible() {
     assert_eq!(Pacing::default().segments(&info(), 2), 65);
 }
 
-/// Ten segments in 100 ms, doubled in slow start: 195 bytes in 2^-10 s, so the least counts.
+/// Ten segments in 100 ms, doubled in slow start, are 195 bytes in 2^-10 s, so the minimum number of segments applies.
 #[test]
 fn a_slow_rate_makes_small_bursts() {
     let mut pacing = Pacing::default();

@@ -54,7 +54,7 @@ pub(super) const HARMLESS_SOCKET: [c_int; 18] = [
     libc::SO_ZEROCOPY,
 ];
 
-/// IPPROTO_TCP options of that kind.
+/// IPPROTO_TCP options without effect, which are stored and returned.
 pub(super) const HARMLESS_TCP: [c_int; 5] = [
     libc::TCP_SAVE_SYN,
     libc::TCP_THIN_DUPACK,
@@ -63,7 +63,7 @@ pub(super) const HARMLESS_TCP: [c_int; 5] = [
     TCP_TX_DELAY,
 ];
 
-/// IPPROTO_IP options of that kind.
+/// IPPROTO_IP options without effect, which are stored and returned.
 pub(super) const HARMLESS_IP: [c_int; 8] = [
     libc::IP_BIND_ADDRESS_NO_PORT,
     libc::IP_FREEBIND,
@@ -75,7 +75,7 @@ pub(super) const HARMLESS_IP: [c_int; 8] = [
     libc::IP_TTL,
 ];
 
-/// IPPROTO_IPV6 options of that kind.
+/// IPPROTO_IPV6 options without effect, which are stored and returned.
 pub(super) const HARMLESS_IPV6: [c_int; 7] = [
     libc::IPV6_AUTOFLOWLABEL,
     libc::IPV6_FLOWINFO_SEND,
@@ -141,7 +141,7 @@ impl World {
         Ok(())
     }
 
-    /// Sets SO_TIMESTAMPING. Bytes are numbered from the time when OPT_ID is first requested, for which there must be a connection.
+    /// Sets SO_TIMESTAMPING. Bytes are numbered from the time when OPT_ID is first requested, which requires a connection.
     fn set_timestamping(&mut self, id: SocketId, value: c_int) -> Result<(), Errno> {
         let asked = Timestamping::from_option(value).ok_or(INVALID)?;
         let before = self.sockets[id].options.timestamping;
@@ -220,7 +220,7 @@ impl World {
         Ok(())
     }
 
-    /// Sets options of Fast Open, which except for the keys are for sockets without connection.
+    /// Sets options of Fast Open. Except for the keys, they can be set only on sockets without a connection.
     fn set_fast_open(&mut self, id: SocketId, name: c_int, value: &[u8]) -> Result<(), Errno> {
         let state = self.tcp_state(id);
         let idle = matches!(state, TcpState::Close | TcpState::Listen);
@@ -341,7 +341,7 @@ impl World {
         let service = socket.options.service(Family::of(local));
         let (may_fragment, cork) = (socket.options.may_fragment(), socket.options.cork);
         let max_pacing_rate = socket.options.max_pacing_rate;
-        // That a script uses more sets of parameters than the engine keeps is only theoretical.
+        // This fails if a script uses more sets of parameters than the engine keeps, which no real script does.
         let _ = self.stack.configure(self.now(), conn, |old| *old = config);
         self.stack.set_cork(conn, cork);
         let link = self.link(conn);
@@ -373,7 +373,7 @@ impl World {
 
 /// The buffer size that an application without privilege may request (socket(7)).
 fn asked_buffer(value: &[u8]) -> Result<u32, Errno> {
-    // A negative number is a very large one.
+    // A negative number counts as a very large one.
     Ok((int(value)? as u32).min(LARGEST_ASKED_BUFFER))
 }
 

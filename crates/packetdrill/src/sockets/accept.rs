@@ -39,7 +39,7 @@ impl Accept {
             .get_or_insert_with(|| socket.receive_limit(now, 0));
         let shown = |waiting: &Waiting| world.is_shown(waiting);
         let Some(place) = listening.queue.iter().position(shown) else {
-            // A hidden connection may be shown later without any other event.
+            // A hidden connection may become visible later without any other event.
             let hidden = listening
                 .queue
                 .iter()
@@ -58,7 +58,7 @@ impl Accept {
 }
 
 impl World {
-    /// Reports whether accept(2) returns the connection: with deferred acceptance not before it has data (tcp(7), TCP_DEFER_ACCEPT).
+    /// Reports whether accept(2) returns the connection. With deferred acceptance, only if it has data (tcp(7), TCP_DEFER_ACCEPT).
     pub(super) fn is_shown(&self, waiting: &Waiting) -> bool {
         let socket = &self.sockets[waiting.socket];
         waiting.hidden_until <= self.now()

@@ -10,11 +10,11 @@ use baton_tcp::{ConnId, State};
 use baton_wire::{Span, Time};
 use libc::c_int;
 
-/// close(2). The descriptor is free at once; a lingering socket makes the call wait.
+/// close(2). Frees the descriptor immediately. A lingering socket makes the call wait.
 #[derive(Debug)]
 pub struct Close {
     fd: c_int,
-    /// The lingering connection, and until when the call waits.
+    /// The lingering connection, and the time until which the call waits.
     lingers: Option<(ConnId, Time)>,
 }
 
@@ -36,7 +36,7 @@ impl Close {
                 None => return Ok(()),
             },
         };
-        // The connection may have ended meanwhile, but no other one can have its slot while this call waits.
+        // The connection may have ended meanwhile, but no other connection can take its slot while this call waits.
         let waits = world.links.contains_key(&conn)
             && matches!(
                 world.stack.state(conn),
@@ -83,7 +83,7 @@ impl World {
         let unread = socket.received.len() > 0;
         let at_once = socket.options.linger == Some(Span::ZERO);
         if unread || at_once {
-            // RFC 9293 3.6.1, RFC 2525 2.17; SO_LINGER with no time (socket(7)).
+            // RFC 9293 3.6.1, RFC 2525 2.17; also SO_LINGER with a time of zero (socket(7)).
             self.abort(conn);
             return None;
         }

@@ -16,7 +16,7 @@ use libc::c_int;
 pub struct Connect {
     fd: c_int,
     sockaddr: Vec<u8>,
-    /// Error number for a call that does not wait while the handshake is in progress, and until when a call waits.
+    /// Error number for a call that does not wait while the handshake is in progress, and the time until which a call waits.
     begun: Option<(c_int, Option<Time>)>,
 }
 

@@ -47,7 +47,7 @@ impl World {
         let Some(id) = owner else { return };
         self.tell_urgent(id);
         let socket = &self.sockets[id];
-        // Fewer bytes than the low-water mark wake no reader (socket(7), SO_RCVLOWAT).
+        // Do not wake readers while there are fewer bytes than the low-water mark (socket(7), SO_RCVLOWAT).
         if socket.received.len() >= socket.options.low_water || socket.receive_shut {
             self.wake_readers(id);
         }
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// Reports the times at which requested bytes were acknowledged, or left with this segment.
+    /// Reports the times at which requested bytes were acknowledged or were sent with this segment.
     pub(crate) fn stamp(&mut self, conn: ConnId, segment: Option<&Segment<Bytes>>) {
         while let Some(time) = self.stack.poll_transmit_time(conn) {
             let data = segment.map_or_else(Vec::new, |segment| segment.payload.concat());

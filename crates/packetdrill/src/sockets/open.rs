@@ -63,7 +63,7 @@ impl World {
         Ok(())
     }
 
-    /// Reports whether another socket has the port and does not share it (socket(7), SO_REUSEADDR and SO_REUSEPORT).
+    /// Reports whether another socket that does not share the port has it (socket(7), SO_REUSEADDR and SO_REUSEPORT).
     fn is_taken(&self, id: SocketId, local: Endpoint) -> bool {
         let new = &self.sockets[id].options;
         self.sockets.iter().any(|(other, socket)| {
@@ -80,13 +80,13 @@ impl World {
         })
     }
 
-    /// listen(2). Changes the backlog of a socket that listens already.
+    /// listen(2). Changes the backlog of a socket that already listens.
     ///
     /// # Errors
     /// EINVAL for a socket with a connection, EADDRINUSE if another socket listens at the address.
     pub fn listen(&mut self, fd: c_int, backlog: c_int) -> Result<(), Errno> {
         let id = self.socket_id(fd)?;
-        // A negative number is a very large one.
+        // A negative number counts as a very large one.
         let backlog = (backlog as u32 as usize).min(self.settings.somaxconn);
         let socket = &self.sockets[id];
         if socket.conn.is_some() || socket.association != Association::Unconnected {

@@ -115,8 +115,8 @@ impl World {
         }
     }
 
-    /// Enlarges the send buffer to hold two windows, unless the application set its size (tcp(7), tcp_wmem). Once for each arrival
-    /// that acknowledges something, if the congestion window is not full after everything was sent (tcp_should_expand_sndbuf).
+    /// Enlarges the send buffer to hold two windows, unless the application set its size (tcp(7), tcp_wmem). At most once for each arrival that
+    /// acknowledges something, and only if the congestion window is not full after everything was sent (tcp_should_expand_sndbuf).
     fn grow_send_buffer(&mut self, id: SocketId) {
         let Some(conn) = self.sockets[id].conn else {
             return;

@@ -25,7 +25,7 @@ pub struct Received {
     pub stamp: Option<Stamp>,
     /// When the last byte arrived, if the socket requests it (SO_TIMESTAMPING).
     pub arrived: Option<Time>,
-    /// There was more than fits into the caller's buffer, and the rest is lost.
+    /// The data did not fit into the caller's buffer, and the rest of it is lost.
     pub cut: bool,
     /// The data is the urgent byte, read separately (MSG_OOB).
     pub urgent: bool,
@@ -41,9 +41,9 @@ pub struct Receive {
     flags: c_int,
     got: Received,
     limit: Option<Option<Time>>,
-    /// The caller gave no buffer for the data.
+    /// The first byte would be written to a null pointer.
     nowhere: bool,
-    /// The next byte is urgent, and not for the same read.
+    /// The next byte is urgent, which ends this read.
     at_mark: bool,
 }
 
@@ -61,7 +61,7 @@ impl Receive {
         }
     }
 
-    /// With `nowhere` the data stays in the socket, and the call fails with EFAULT.
+    /// With `nowhere`, the call takes no data from the socket, and fails with EFAULT.
     pub fn nowhere(self, nowhere: bool) -> Self {
         Self { nowhere, ..self }
     }
@@ -73,7 +73,7 @@ impl Receive {
     /// Returns the available data, if there is enough.
     ///
     /// # Errors
-    /// As in the manual page; nothing is taken then.
+    /// As in the manual page. Takes no data if it fails.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<Received> {
         let id = world.socket_id(self.fd)?;
         if self.has(libc::MSG_ERRQUEUE) {

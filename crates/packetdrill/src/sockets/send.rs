@@ -10,10 +10,10 @@ use baton_wire::{Time, Timestamping};
 use bytes::Bytes;
 use libc::c_int;
 
-/// Up to this largest window of a peer, buffers are not limited to half of the window (TCP_MSS_DEFAULT).
+/// Buffers are limited to half of the peer's largest window if that is larger than this (TCP_MSS_DEFAULT).
 const SMALL_WINDOW: u32 = 536;
 
-/// Pieces of memory in one buffer (MAX_SKB_FRAGS).
+/// Maximum number of pieces of memory in one buffer (MAX_SKB_FRAGS).
 const MOST_PIECES: usize = 17;
 
 /// send(2) of a socket.
@@ -22,7 +22,7 @@ pub struct Send {
     fd: c_int,
     data: Bytes,
     flags: c_int,
-    /// Destination address, which only counts if the call opens a connection.
+    /// Destination address, which is used only if the call opens the connection.
     sockaddr: Vec<u8>,
     sent: usize,
     /// The call opened the connection by Fast Open.
@@ -32,7 +32,7 @@ pub struct Send {
     limit: Option<Option<Time>>,
     /// Timestamps that the call requests for its own bytes, besides those of its socket.
     asks: Option<Timestamping>,
-    /// Ends of the pieces of memory in which the data was.
+    /// Ends of the pieces of memory that held the data.
     pieces: Vec<usize>,
 }
 
@@ -59,7 +59,7 @@ impl Send {
         Self { asks, ..self }
     }
 
-    /// Sets the lengths of the pieces in which the data was; a zero-copy buffer holds a limited number of pieces, as in Linux.
+    /// Sets the lengths of the pieces of memory that held the data; a zero-copy buffer holds a limited number of pieces, as in Linux.
     #[must_use]
     pub fn in_pieces(self, lens: impl Iterator<Item = usize>) -> Self {
         let ends = lens.scan(0, |end, len| {
@@ -101,7 +101,7 @@ impl Send {
         outcome
     }
 
-    /// Requests the times of the call's last byte, which is in the send queue and was not sent yet.
+    /// Requests the times of the call's last byte, which is in the send queue and has not been sent yet.
     fn ask_for_stamps(&self, world: &mut World) {
         let Ok(id) = world.socket_id(self.fd) else {
             return;
@@ -137,7 +137,7 @@ impl Send {
             .limit
             .get_or_insert_with(|| socket.send_limit(now, self.flags));
         let fast = self.has(libc::MSG_FASTOPEN) || socket.deferred.is_some();
-        // If connect(2) has only its outcome to report, this is an ordinary message (__inet_stream_connect of Linux).
+        // If connect(2) only has to report its outcome, this is an ordinary message (__inet_stream_connect of Linux).
         let opened = socket.association == Association::Connecting
             && socket.conn.is_some()
             && !world.is_opening(id);
@@ -189,8 +189,8 @@ impl Send {
         wait(now, limit)
     }
 
-    /// Opens the connection with as much data as the SYN holds (RFC 7413 4.2.1; sendto(2), MSG_FASTOPEN). The rest of the data of a
-    /// caller that waits is pending when the handshake ends.
+    /// Opens the connection with as much data as the SYN holds (RFC 7413 4.2.1; sendto(2), MSG_FASTOPEN). If the caller waits, also
+    /// queues further data, to be sent when the handshake ends.
     fn open_fast(&mut self, world: &mut World, id: SocketId, waits: bool) -> Result<(), Errno> {
         let (flow, how) = world.fast_open_of(id, &self.sockaddr)?;
         let conn = world.open_connection(id, flow, Some(how))?;

@@ -45,7 +45,7 @@ pub struct Table(pub Interface);
 
 // SAFETY: the instance supports calls from several threads.
 unsafe impl Send for Table {}
-// SAFETY: as above.
+// SAFETY: the instance supports calls from several threads.
 unsafe impl Sync for Table {}
 
 const SERVE: [&str; 7] = [
