@@ -143,7 +143,7 @@ pub(crate) fn to_bytes<P>(value: &impl Serialize, state: &Portable<P>) -> Vec<u8
         WITH_MORE_RULES => bytes.and_then(|bytes| postcard::to_extend(&rules, bytes)),
         _ => bytes,
     };
-    all.expect("memory takes any state")
+    all.expect("any state can be serialized to memory")
 }
 
 /// Reads what `to_bytes` wrote. `state` returns the connection's state in the value.

@@ -175,7 +175,7 @@ impl RttEstimator {
         let (srtt, rttvar) = self.smoothed().unwrap_or((Span::ZERO, Span::ZERO));
         match srtt.max(rttvar) <= LONGEST && self.base <= Span::from_ms(u32::MAX.into()) {
             true => Ok(()),
-            false => Err("round trips and timeouts are no longer than a clock can tell"),
+            false => Err("round trips and timeouts are within the range of the clock"),
         }
     }
 

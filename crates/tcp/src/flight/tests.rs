@@ -67,7 +67,7 @@ fn only_whole_segments_are_reported() {
     assert_eq!(whole(95, 100), (100, 100));
     assert_eq!(whole(91, 99), (100, 100));
     assert_eq!(whole(35, 36), (40, 40));
-    assert_eq!(whole(90, 105), (90, 105), "it is for others to refuse");
+    assert_eq!(whole(90, 105), (90, 105), "beyond the data: unchanged");
 }
 
 #[test]

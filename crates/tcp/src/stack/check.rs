@@ -38,7 +38,7 @@ impl<P: Payload> Stack<P> {
             let deadline = conn.next_deadline();
             assert!(
                 self.wheel.covers(slot as u32, deadline),
-                "{:?}: the wheel knows {deadline:?}",
+                "{:?}: the wheel has an entry no later than {deadline:?}",
                 conn.flow
             );
         }

@@ -8,7 +8,7 @@ use baton_testkit::{endpoint, symbolic};
 use baton_wire::{Flags, Flow, Payload, Pieces, Span, Symbolic, Time};
 
 pub const ALL: &[(&str, fn())] = baton_testkit::tests![
-    what_a_segment_was_is_said,
+    arriving_segments_are_summarised,
     acks_in_a_row_are_one_event,
     pieces_share_a_segment,
     bursts_are_pushed_where_asked_for,
@@ -50,7 +50,7 @@ fn sent(player: &mut Player) -> Vec<Pieces<Symbolic>> {
         .collect()
 }
 
-fn what_a_segment_was_is_said() {
+fn arriving_segments_are_summarised() {
     let mut player = Player::after("plain\nlisten");
     let syn = player.arrives("S 0:0(0) <mss 1000>");
     assert!(syn.syn && syn.conn.is_some());
