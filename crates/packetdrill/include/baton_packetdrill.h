@@ -1,24 +1,24 @@
 /*
  * The interface of libbaton_packetdrill.so, for tools that run packet scripts against a TCP implementation.
  *
- * packetdrill_interface_init makes an instance and fills a table of functions. Each takes the table's userdata first
- * and is otherwise the C library's function of that name, errno included; those that the C library does not have are
- * described below. Several instances may exist.
+ * packetdrill_interface_init creates an instance and fills a table of functions. Each takes the table's userdata first
+ * and otherwise behaves like the C library's function of that name, and sets errno. Functions that the C library does
+ * not have are described below. Several instances may exist.
  *
- * Time is virtual and the instance's own. It passes only by usleep (on any thread), by netdev_receive (until a packet
- * leaves), a microsecond at each gettimeofday, and while the thread that drives the script is in a call that blocks.
- * That thread is the one that called packetdrill_interface_init, or the last one that called netdev_send or
- * netdev_receive. A call that blocks on any other thread sleeps in the kernel until what the driving thread does lets
- * it go on; the clock then stands still until the woken thread has made its next call (to gettimeofday, as a rule).
+ * Time is virtual, and each instance has its own. It passes only during usleep (on any thread) and netdev_receive (until
+ * a packet leaves), by a microsecond at each gettimeofday, and while the thread that drives the script is in a call that
+ * blocks. That thread is the one that called packetdrill_interface_init, or the last one that called netdev_send or
+ * netdev_receive. A call that blocks on any other thread sleeps in the kernel until an action of the driving thread
+ * wakes it. The clock then stops until the woken thread has made its next call (usually to gettimeofday).
  *
- * The descriptors that an instance gives are numbers of descriptors of the process, held for it: they are nobody else's
- * meanwhile, and closing one with the C library's close does no harm and leaves what it names as it is. Freeing the
- * instance gives back what is still held.
+ * The descriptors that an instance returns are reserved numbers of the process: no other file has the same number, and
+ * closing one with the C library's close does no harm and has no effect on the socket or other object that it names.
+ * Freeing the instance releases the remaining descriptors.
  *
- * Tools may ask the C library, and not the table, about a script's sockets. With the object preloaded (LD_PRELOAD),
- * getsockopt and sendfile to them are answered by their instance.
+ * Tools may call the C library, and not the table, for a script's sockets. With the object preloaded (LD_PRELOAD), the
+ * instance answers getsockopt and sendfile for its sockets.
  *
- * Flags: "key=value,key=value", see the README. NULL or "" for a usual Linux host.
+ * Flags: "key=value,key=value", see docs/src/reference/packet-scripts.md. NULL or "" stands for a typical Linux host.
  */
 #ifndef BATON_PACKETDRILL_H
 #define BATON_PACKETDRILL_H
@@ -66,13 +66,13 @@ struct packetdrill_interface {
                       socklen_t len);
     int (*poll)(void *userdata, struct pollfd *fds, nfds_t count, int timeout_ms);
 
-    /* A raw IPv4 or IPv6 packet arrives at the instance. 0, or -1 when it is no such packet. Damaged packets are
-     * dropped without a word, as an interface drops them. */
+    /* Injects a raw IPv4 or IPv6 packet. Returns 0, or -1 if it is not such a packet. Damaged packets are dropped
+     * silently, as by an interface. */
     int (*netdev_send)(void *userdata, const void *packet, size_t count);
 
-    /* The next raw packet that leaves: its bytes, their number, and when it left (microseconds on the clock of
-     * gettimeofday). *count says how much room there is; a longer super-segment is cut up. An empty packet when nothing
-     * would leave however long one waited. */
+    /* Returns the next raw packet that leaves: its bytes, their number, and when it left (microseconds on the clock of
+     * gettimeofday). *count is the size of the buffer; a longer super-segment is split. Returns an empty packet if no
+     * packet would leave within hours. */
     int (*netdev_receive)(void *userdata, void *packet, size_t *count, long long *time_usecs);
 
     int (*usleep)(void *userdata, useconds_t usec);
@@ -86,8 +86,8 @@ struct packetdrill_interface {
                       size_t len, unsigned int flags);
 };
 
-/* 0, or -1 after a message on standard error that names the flag that is wrong. The table is whole in either case; in
- * the latter each of its functions fails with ENODEV. */
+/* Returns 0. If a flag is invalid, prints a message about it on standard error and returns -1; the table is filled even
+ * then, with functions that fail with ENODEV. */
 int packetdrill_interface_init(const char *flags, struct packetdrill_interface *out);
 
 #ifdef __cplusplus

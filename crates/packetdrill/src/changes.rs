@@ -62,7 +62,7 @@ mod tests {
         let path = place.path().join("settings");
         let mut changes = Changes::new(&path);
         let mut settings = Settings::default();
-        assert!(!changes.take(&mut settings).expect("no file is no change"));
+        assert!(!changes.take(&mut settings).expect("no file is no error"));
         let mut file = File::create(&path).expect("a file");
         file.write_all(b"gso=off,mtu=1400\nsack=o").expect("room");
         assert!(changes.take(&mut settings).expect("good flags"));

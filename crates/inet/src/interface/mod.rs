@@ -412,7 +412,7 @@ impl Interface {
         );
         assert!(
             self.mtu <= self.link_mtu && self.link_mtu <= self.config.mtu,
-            "nobody can raise the link's MTU"
+            "the MTU is at most that of the link and of the configuration"
         );
     }
 }

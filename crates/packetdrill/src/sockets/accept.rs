@@ -70,7 +70,7 @@ impl World {
     fn take_waiting(&mut self, listener: SocketId, place: usize) -> Result<c_int, Errno> {
         let listening = self.sockets[listener].listening.as_mut();
         let waiting = listening.and_then(|listening| listening.queue.remove(place));
-        let child = waiting.expect("it was found just now").socket;
+        let child = waiting.expect("the queue has this position").socket;
         self.adjust_backlog(listener);
         self.sockets[child].options.accepted = true;
         self.apply_options(child);
