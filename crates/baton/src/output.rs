@@ -274,7 +274,7 @@ impl JsonOutput {
                 print(&json)
             }
             Self::File(file) => {
-                // What was measured is not lost with a disk that is full.
+                // The tables are printed even if the disk is full, so that the results are not lost.
                 let written = file.write(json.as_bytes());
                 print_text(tables)?;
                 written

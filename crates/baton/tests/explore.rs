@@ -137,7 +137,7 @@ fn a_slider_gives_what_baton_run_gives() {
     let rate = run.expect("results").request_rate().mean;
     let shown =
         browser.evaluate("document.querySelector('#numbers td').textContent.replaceAll(',', '')");
-    // The interval follows.
+    // The rate is followed by its interval.
     let shown = shown.as_str().and_then(|text| text.split(' ').next());
     let shown: f64 = shown.and_then(|text| text.parse().ok()).expect("a number");
     assert!((shown - rate).abs() <= rate * 5e-4, "{shown}, not {rate}");

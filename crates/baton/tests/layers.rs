@@ -64,7 +64,7 @@ const LAYERS: [(&str, &[&str]); 33] = [
     ("abi", &["tcp", "wire"]),
     ("packetdrill", &["abi", "tcp", "wire"]),
     ("preload", &["abi", "iolib", "sockets", "wire"]),
-    // It uses files, file locks and threads of any operating system.
+    // This crate uses files, file locks and threads, of any operating system.
     ("study", &["sim", "stats"]),
     ("config", &["named", "sim", "study", "workload"]),
     (

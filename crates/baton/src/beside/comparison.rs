@@ -40,7 +40,7 @@ baton_named::named! {
 }
 
 impl Verdict {
-    /// Returns the mark in tables.
+    /// Returns the mark that tables append to a number with this result.
     pub const fn mark(self) -> &'static str {
         match self {
             Self::Within => "",

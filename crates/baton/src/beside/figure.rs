@@ -231,7 +231,7 @@ fn name(figure: &FigurePlan, outcome: &Outcome<'_>, at: usize, with_variant: boo
     }
 }
 
-/// Returns the names without duplicates, in order of first appearance, as in the study.
+/// Returns the names without duplicates, in the order in which they first appear in the study.
 fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in names {

@@ -1,4 +1,4 @@
-//! Results of a study for machines.
+//! Results of a study as machine-readable rows.
 
 use super::{Comparison, Outcome, label};
 use serde::Serialize;

@@ -68,12 +68,12 @@ fn numbers(outcome: &Outcome<'_>) -> String {
     table.render()
 }
 
-/// Returns the name of a metric with blanks, at which it may be broken.
+/// Returns the name of a metric in words, between which a table can break the line.
 fn in_words(metric: &str) -> String {
     metric.replace('_', " ")
 }
 
-/// Returns a row for each point. If there are variants, those with the same values of swept keys form a table of their own.
+/// Returns a row for each point. If there are variants, each combination of values of the swept keys has its own table.
 fn points(outcome: &Outcome<'_>, plan: &TablePlan) -> String {
     let points = &outcome.plan.points;
     let has_variants = points.iter().any(|point| point.variant.is_some());

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// Options that mean nothing where the interface stays the kernel's.
+/// Options that do not apply if the kernel keeps the interface.
 const BESIDE_NOTHING: [&str; 6] = [
     "addr",
     "gateway",
@@ -52,8 +52,8 @@ pub struct AdapterArgs {
     #[arg(long, value_name = "LEVEL")]
     pub log_level: Option<Level>,
     /// Where applications attach over shared memory: a Unix socket [default: /run/baton/adapter.sock; in a network namespace N other than
-    /// that of process 1, /run/baton-N/adapter.sock, and likewise for the other sockets. Beside the kernel, the interface's namespace
-    /// counts]
+    /// that of process 1, /run/baton-N/adapter.sock; the other sockets are in the same folder. Beside the kernel, N is the namespace of the
+    /// interface]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub listen: Option<PathBuf>,
     /// Where applications attach over the kernel's TCP. Clients are not authenticated, so only loopback addresses are allowed, to which a
@@ -114,13 +114,14 @@ pub struct AdapterArgs {
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_size)]
     pub nic_cache: u32,
     /// Do one piece of work at a time, in this order, as the firmware of the handoff papers does. Waiting work is in queues, and work that
-    /// finds its queue full is dropped and counted by name. Slower than all work at once, in bulk [default: all at once]
+    /// finds its queue full is dropped and counted by name. This is slower than the default [default: process all waiting work in bulk]
     #[arg(long, value_name = "ORDER")]
     pub scheduler: Option<SchedulerName>,
     /// Options for queues and bursts of the scheduler.
     #[command(flatten)]
     pub queues: QueueArgs,
-    /// Load control: Soft_Limit falls when more segments than this wait, at a turn or in a queue [default: no load control]
+    /// Load control: Soft_Limit falls when more segments than this wait, in one iteration of the engine's loop or in a queue [default: no
+    /// load control]
     #[arg(long, value_name = "SEGMENTS", requires = "lowat")]
     pub hiwat: Option<u32>,
     /// Load control: Soft_Limit rises when fewer segments than this wait
@@ -130,7 +131,7 @@ pub struct AdapterArgs {
     /// as those of hosts; --hiwat and --lowat are in this measure
     #[arg(long, value_name = "WHAT", default_value = "queue", requires = "hiwat")]
     pub load_measure: LoadMeasureName,
-    /// What load control does besides: wait for connections to end, or ask the hosts to take the busiest back
+    /// What load control does besides lowering Soft_Limit: wait for connections to end, or ask the hosts to take the busiest back
     #[arg(
         long,
         value_name = "HOW",
@@ -147,7 +148,7 @@ pub struct AdapterArgs {
 }
 
 impl AdapterArgs {
-    /// Returns whether the interface stays the kernel's.
+    /// Returns whether the adapter runs beside the kernel, which keeps the interface.
     pub fn is_beside(&self) -> bool {
         self.broker.is_some() || self.handoff.is_some()
     }
@@ -180,7 +181,7 @@ pub struct BrokerArgs {
     #[arg(long, value_name = "NAME")]
     pub iface: String,
     /// Where the broker listens for applications and the adapter: a Unix socket [default: /run/baton/broker.sock; in a network namespace N
-    /// other than that of process 1, /run/baton-N/broker.sock. The interface's namespace counts]
+    /// other than that of process 1, /run/baton-N/broker.sock, where N is the namespace of the interface]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub broker: Option<PathBuf>,
     /// The network namespace of the interface

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// `baton bench`.
 #[derive(Debug, Subcommand)]
-#[allow(clippy::large_enum_variant, reason = "there is one of it")]
+#[allow(clippy::large_enum_variant, reason = "only one exists")]
 pub enum BenchCommand {
     /// Measure how fast a simulated NIC or an interface sends and receives, and what limits it
     Nic(BenchNicArgs),

@@ -36,7 +36,7 @@ pub struct LiveBenchArgs {
     /// Duration of the counted part of a trial, seconds
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
     pub trial: f64,
-    /// Trials at each load, of which half may lose more; 21 trials of a second make the usual goal of MLRsearch
+    /// Trials at each load, of which half may exceed the loss ratio; the usual goal of MLRsearch has 21 trials of a second
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub trials: u32,
     /// Offer this load in each trial instead of searching, frames (each way) or connections a second
@@ -172,7 +172,7 @@ impl LiveBenchArgs {
         frames.max().unwrap_or(0).saturating_sub(ETHERNET)
     }
 
-    /// Returns an option that was given, but means nothing to a simulated NIC.
+    /// Returns the first option that was given but does not apply to a simulated NIC.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
             ("--receiver", self.receiver.is_some()),

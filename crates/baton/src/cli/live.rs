@@ -164,7 +164,7 @@ pub struct LinkArgs {
     pub seed: Option<u64>,
 }
 
-/// Options that mean nothing to a server whose TCP is elsewhere.
+/// Options that do not apply to a server whose TCP runs on an adapter or in the kernel.
 const LINK_OPTIONS: [&str; 14] = [
     "port_kind",
     "ring",
@@ -514,7 +514,7 @@ pub struct SsArgs {
 }
 
 impl StatArgs {
-    /// Returns the socket to ask, and the command of the process that answers there, if the path tells.
+    /// Returns the control socket to query, and the command whose process answers there, or both commands if the path is not a default one.
     pub fn control(&self, places: &Places) -> (PathBuf, &'static str) {
         let (serve, adapter) = (places.serve(), places.control());
         let is_adapter = !serve.exists() && adapter.exists();

@@ -68,7 +68,7 @@ pub struct SweepArgs {
 /// What to do with results.
 #[derive(Debug, Subcommand)]
 pub enum SweepCommand {
-    /// Show how far the studies in a folder are, and who works there
+    /// Show the progress of the studies in a folder, and the processes that work there
     #[command(after_help = "Example:\n  baton sweep status results")]
     Status {
         /// The folder

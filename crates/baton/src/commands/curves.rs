@@ -57,7 +57,7 @@ pub struct Point {
 struct Task<'a> {
     policy: Policy,
     string: &'a BlockString,
-    /// For policies that know the future.
+    /// Needed only by policies that know all future requests.
     bound: Option<&'a ByteBound>,
     /// Indices of the sizes in the request.
     sizes: Range<usize>,

@@ -107,7 +107,7 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
     tables::measured_nothing(&results).map_or(Ok(()), |why| Err(Failure::Failed(why)))
 }
 
-/// Prints the configurations that are done after an interrupt, and returns the failure that the command ends with.
+/// After an interrupt, prints the configurations whose runs are done, and returns the failure that the command ends with.
 ///
 /// # Errors
 /// Fails if nothing can be printed.

@@ -54,7 +54,7 @@ impl Drop for Part {
 /// Removes all parts, for an exit that runs no destructors.
 pub fn remove_all_parts() {
     for path in parts().drain(..) {
-        // The file may just have replaced its target.
+        // This fails if the file has just replaced its target.
         let _ = fs::remove_file(path);
     }
 }

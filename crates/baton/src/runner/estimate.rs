@@ -110,7 +110,7 @@ impl Estimate {
 }
 
 impl Job {
-    /// Returns the duration of the whole job, as far as it is known.
+    /// Returns the measured or estimated duration of the whole job, or `None` if it is not known yet.
     fn took(&self) -> Option<f64> {
         match *self {
             Self::Done { took } => Some(took),
@@ -174,7 +174,7 @@ mod tests {
         jobs.begin(2, 10.0);
         jobs.advance(1, 0.0, 0.0);
         jobs.advance(1, 0.5, 10.0);
-        // 20 s of job 1 in all, so usual is 15: job 1 has 10 left, job 2 15; job 3 follows the one, job 4 the other.
+        // Jobs 0 and 1 take 10 s and 20 s, so others take 15 s: job 1 has 10 s left, job 2 15 s; then come jobs 3 and 4.
         assert_eq!(jobs.left(10.0), Some(30.0));
         assert_eq!((jobs.done(), jobs.share()), (1, 0.3));
     }

@@ -86,7 +86,7 @@ pub fn run_each(
     interrupt: &Interrupt,
 ) -> Result<Vec<Option<Results>>, Failure> {
     if (jobs.iter()).any(|job| reads_standard_input(&job.experiment)) {
-        // Runs find standard input read: while they wait for it, they do not notice an interrupt.
+        // Standard input is read before the runs, which would not notice an interrupt while they wait for it.
         let read = interrupt.during(standard_input)?;
         read.map_err(|error| Failure::BadInput(format!("-: cannot read: {error}")))?;
     }
@@ -128,7 +128,7 @@ pub fn run_each(
     Ok(results)
 }
 
-/// Describes a finished run in a line, while others are still running.
+/// Describes a finished run in a line, which is shown while other runs continue.
 fn row(results: &Results) -> String {
     let name = &results.experiment.name;
     let rate = baton_report::estimated(results.request_rate());

@@ -35,7 +35,7 @@ struct State {
     estimate: Estimate,
     /// Time of the next update of the bar, or of the next line.
     due: Duration,
-    /// Finished jobs: with the bar, or, where there is no terminal, those that were not printed yet.
+    /// Lines about finished jobs, shown below the bar or, without a terminal, not printed yet.
     rows: Vec<String>,
     /// Notes to print after the bar has been removed.
     notes: Vec<String>,
@@ -89,7 +89,7 @@ impl Progress {
         self.show(&mut state);
     }
 
-    /// Adds a line about a finished job of several.
+    /// Adds a line about a finished job, unless there is only one job.
     pub fn row(&self, text: String) {
         if self.jobs > 1 {
             let mut state = self.state();

@@ -79,7 +79,7 @@ impl Sweep<'_> {
     }
 }
 
-/// Returns the warnings about the log of results.
+/// Returns the warnings about the log that the run replayed.
 pub fn warnings_of(results: &Results) -> Vec<String> {
     match results.workload.get(WARNINGS) {
         Some(Fact::Words(text)) => text.lines().map(str::to_owned).collect(),

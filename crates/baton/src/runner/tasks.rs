@@ -66,7 +66,7 @@ pub fn for_all<T: Sync, R: Send>(
         .ok_or(Failure::Interrupted)
 }
 
-/// Waits until all workers have ended. After an interrupt they get a moment for that; then the program ends.
+/// Waits until all workers have ended. After an interrupt, ends the program if the workers take longer than `GRACE`.
 fn end_soon(ended: &Receiver<()>, interrupt: &Interrupt) {
     let have_ended = |within| ended.recv_timeout(within) == Err(RecvTimeoutError::Disconnected);
     while !have_ended(BETWEEN_LOOKS) {

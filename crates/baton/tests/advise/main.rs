@@ -96,7 +96,7 @@ impl Shape {
 /// Number of generated logs with a verdict.
 const SHAPES: usize = 26;
 
-/// Logs that no verdict rests on: their shape, and what the refusal says.
+/// Logs for which `baton advise` refuses a verdict: their shape, a size in place of 1,000 bytes, and part of the message.
 const REFUSED: [(Shape, &[u64], &str); 4] = [
     (
         Shape {

@@ -105,7 +105,7 @@ fn curves_of_very_large_responses_are_estimated_and_said_to_be() {
     ran.says(&["Estimated, as the log has far more blocks than requests"]);
     let json = bench.json("out.json");
     assert!(json["estimate"].is_string());
-    // The optimum keeps one of the 23.5 GB; least recently used blocks are gone when they are asked for again.
+    // The optimum keeps 1 GB of the 23.5 GB in the cache; LRU has evicted each block before it is requested again.
     let share = |policy: &str| {
         let curves = json["curves"].as_array().expect("curves");
         let curve = curves

@@ -109,7 +109,7 @@ fn the_second_of_two_files_is_compared_with_the_first() {
         .baton("report before.json after.json --out page.html")
         .ok();
     let html = bench.read("page.html");
-    assert!(html.contains("of other sources, the same of before.json"));
+    assert!(html.contains("against its counterpart in before.json"));
     // Configurations differ in a key, which tells them from each other: each is compared with the first.
     assert!(html.contains("before.json, y") && html.contains("after.json, y"));
 }

@@ -12,7 +12,7 @@
 //! | `fails CODE ARGUMENTS => PARTS` | a run that ends with this exit code, and the parts of its message |
 //! | `says PARTS`, `never says PARTS` | what the last run printed |
 //! | `tells PARTS`, `never tells PARTS`, `tells once PARTS`, `tells nothing` | what the last run wrote to standard error |
-//! | `value FILE PATH OPERATOR VALUE` | a value in a file of JSON or TOML; the operators are `=`, `!=`, `<`, `>` and `has`, which counts |
+//! | `value FILE PATH OPERATOR VALUE` | a value in a file of JSON or TOML; the operators are `=`, `!=`, `<`, `>` and `has`, for the length of a list |
 //! | `cells FILE COLUMNS = ROWS` | columns of a table whose cells contain no comma |
 //! | `read FILE PARTS`, `begins FILE HEX`, `lines FILE NUMBER` | the content of a file |
 //! | `same FILE FILE`, `differ FILE FILE` | whether two files are equal |
@@ -142,7 +142,7 @@ fn arguments(line: &str) -> Vec<String> {
     arguments
 }
 
-/// Returns a line with parts of another, which is in Combined, and with its number.
+/// Fills a template with the number and the parts of a line in Combined Log Format.
 fn rewritten(at: usize, line: &str, template: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let (client, rest) = line.split_once(' ').expect("a client");

@@ -59,7 +59,7 @@ fn each_thread_keeps_only_what_is_documented() {
             assert_eq!(thread.field("NoNewPrivs"), "1", "{thread:?}");
         }
     }
-    // Both remove their files when they end.
+    // Adapter and broker remove their files when they end.
     adapter.end();
     broker.end();
     assert_eq!(fs::read_dir(&places).expect("a folder").count(), 0);

@@ -20,12 +20,12 @@ use verdict::{
     advised,
 };
 
-/// The experiment with all ways; the first is the server without handoff.
+/// The experiment whose variants are the ways to compare; the first is the server without handoff.
 const WAYS: &str = "advise";
 const NIC_CACHE: &str = "NIC cache";
 /// Offered loads at which response times are measured, per cent of the rate without handoff.
 const LOADS_PERCENT: [f64; 4] = [50.0, 80.0, 95.0, 110.0];
-/// Own loads of logs at which response times are measured as well.
+/// Range of a log's own load, per cent of the rate without handoff, in which it is one of the offered loads.
 const OWN_LOADS_PERCENT: std::ops::RangeInclusive<f64> = 5.0..=150.0;
 const MEMORY_KIB: &str = "nic.firmware.memory_kib";
 
@@ -69,7 +69,7 @@ struct Adviser<'a> {
 }
 
 impl Adviser<'_> {
-    /// Plans some of the ways, or all, with these values.
+    /// Plans the runs of these ways, or of all ways if `names` is empty, with these values.
     fn plan(&self, names: &[&str], values: &[Setting]) -> Result<Vec<Job>, Failure> {
         let seed = Setting::of_flag("--seed", "run.seed", self.arguments.seed.get());
         let request = Request {
@@ -230,8 +230,8 @@ impl Adviser<'_> {
         Ok(verdict)
     }
 
-    /// Measures response times without handoff and of a way, at shares of the rate without handoff, one of which is the log's `own` load
-    /// if that is neither very low nor more than the server can serve.
+    /// Measures response times without handoff and of a way, at shares of the rate without handoff. The log's `own` load is one of them if
+    /// it is in `OWN_LOADS_PERCENT`.
     fn under_load(
         &self,
         way: &str,

@@ -104,7 +104,7 @@ fn as_good(verdict: &Verdict) -> String {
     }
 }
 
-/// Warns that a server that is not saturated may respond sooner without the way that lets it serve more when it is saturated.
+/// Warns if a way that lets a saturated server serve more slows down the responses of a server that is not saturated.
 fn caution(verdict: &Verdict) -> String {
     let is_slower = |load: &UnderLoad| {
         let pair = load.baseline_ms.zip(load.way_ms);
@@ -133,7 +133,7 @@ pub fn limited(way: &Way) -> String {
     }
 }
 
-/// Timeouts of clients for each response from which on the clients wait for lost packets.
+/// Number of client timeouts per response above which the text says that clients wait for lost packets.
 const WAITS: f64 = 0.001;
 
 fn log(verdict: &Verdict) -> String {

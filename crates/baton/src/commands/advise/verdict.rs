@@ -36,7 +36,7 @@ pub struct Verdict {
 pub struct OwnLoad {
     /// Requests in the busiest second.
     pub peak_per_s: f64,
-    /// The same as a share of the rate without handoff at unlimited demand, per cent.
+    /// These requests as a share of the rate without handoff at unlimited demand, per cent.
     pub peak_percent: f64,
 }
 
@@ -50,7 +50,7 @@ impl OwnLoad {
         })
     }
 
-    /// Reports whether the server without handoff has at least as much to spare as it needs.
+    /// Returns whether the server without handoff needs less than half of its capacity for the log.
     pub fn is_light(&self) -> bool {
         self.peak_percent < LIGHT_PERCENT
     }
@@ -78,7 +78,7 @@ pub struct LogFacts {
     pub lines_skipped: u64,
     /// Why the clients cannot be identified, if they cannot.
     pub clients_unknown: Option<String>,
-    /// Share of the content that LRU caches of blocks hit, by their size: the content that a cache on the NIC could keep off the bus.
+    /// Share of the content that is found in LRU caches of blocks, by cache size: what a cache on the NIC could keep off the bus.
     pub lru_hits: Vec<CachePoint>,
 }
 
@@ -186,7 +186,7 @@ pub enum Effect {
     Baseline,
     /// More requests: the whole interval is above 0, and its middle is 1 % or more.
     Faster,
-    /// As many requests, within the uncertainty or 1 %, with less work for the host, by the same rule.
+    /// No difference in requests that matters, but less work for the host: the whole interval is above 0, and its middle is 1 % or more.
     FreesHost,
     /// No difference that is significant and matters.
     None,
@@ -283,8 +283,8 @@ fn host_us(result: &Results) -> Estimate {
     result.long_run.host_us_per_request.unwrap_or(counted)
 }
 
-/// Returns the indices of the ways that serve most, or else free most of the host, and cannot be told from each other. The ways are in the
-/// order in which they need more of a NIC, so that the first is the simplest.
+/// Returns the index of the way that serves most or, if none serves more than no handoff, frees most of the host, and the indices of ways
+/// that cannot be told from it. Later ways need more of a NIC, so the first index is that of the simplest.
 pub fn advised(ways: &[Way]) -> Vec<usize> {
     let best = |effect: Effect, value: fn(&Way) -> Estimate, is_more_better: bool| {
         let of_effect = (0..ways.len()).filter(|&number| ways[number].effect == effect);
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(
             sign(Estimate::of_one(50.0)),
             0,
-            "of one run nothing is known"
+            "a single run proves nothing"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! `baton calibrate`: derives the fitted constants of a machine again, only from the published numbers that they were fitted to.
 //!
-//! There are more numbers than constants, so the remaining errors show how well the model fits. The study of such machines defines which
-//! keys are fitted, and to which numbers.
+//! There are more numbers than constants, so the remaining errors show how well the model fits. The study for the machine's kind defines
+//! which keys are fitted, and to which numbers.
 
 use crate::beside::{self, Outcome, Row};
 use crate::cli::CalibrateArgs;
@@ -201,7 +201,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Runs the study, and returns the results for people and for machines.
+    /// Runs the study, and returns the results as text and as machine-readable rows.
     fn outcome(&self, plan: StudyPlan) -> Result<(String, Vec<Row>), Failure> {
         let report = plan.report.clone();
         let (study, runs) = plan.identified(self.store)?;

@@ -16,7 +16,7 @@ struct Wanted {
 }
 
 enum WantedKind {
-    /// A number whose slider has these stops. `Under` exists only with the named policies, and starts with the last value there.
+    /// A number whose slider has these stops. `Under` is shown only for the named selection policies, and starts at its last value.
     Number(&'static [u64]),
     Under(&'static str, &'static [u64], u64),
     /// A choice between some of the key's names, with their labels on the page.

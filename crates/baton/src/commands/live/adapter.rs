@@ -99,7 +99,7 @@ fn refuse_strangers(arguments: &AdapterArgs) -> Result<(), Failure> {
 /// Returns the parameters of connections that begin on an adapter with addresses of its own.
 fn tcp_config(arguments: &LinkArgs) -> baton_tcp::Config {
     let mut usual = baton_tcp::Config::default();
-    // Programs expect it of their sockets.
+    // Programs expect that data stays readable after a reset, as in Linux.
     usual.linux.keeps_received = true;
     engine::with_arguments(usual, arguments)
 }
@@ -107,7 +107,7 @@ fn tcp_config(arguments: &LinkArgs) -> baton_tcp::Config {
 /// Returns the parameters of connections that come from the kernel: they follow Linux's rules, so that their peers notice no move.
 pub fn kernel_tcp_config(arguments: &LinkArgs) -> baton_tcp::Config {
     let mut usual = baton_tcp::Config::linux();
-    // The adapter counts only bytes against its send buffers, which its peers cannot see.
+    // Peers cannot see how send buffers are counted; the adapter counts only bytes.
     usual.linux.piece_overhead = 0;
     engine::with_arguments(usual, arguments)
 }
@@ -223,9 +223,9 @@ fn run_beside_kernel(
     let sockets = Sockets::of(arguments, places, user.as_ref());
     let mut control = sockets.control()?;
     let link = broker::attach(arguments, &path, name)?;
-    // A broker that was just started may use all cores.
+    // Done only now, so that a broker that was just started may use all cores.
     let core = pin_to_core(arguments.core)?;
-    // Applications that find the adapter's socket find the broker's too.
+    // Opened only now, so that applications that find the adapter's socket also find the broker's.
     let listeners = sockets.listen(&config)?;
     let (mut running, beside) = engine::start_beside_kernel(
         &arguments.link,
@@ -241,7 +241,7 @@ fn run_beside_kernel(
     if let Some(timeline) = timeline(arguments)? {
         service.set_timeline(timeline);
     }
-    // The broker does everything that needs more privileges.
+    // From now on, the broker does everything that needs privileges.
     keep_no_privileges(user.as_ref())?;
     interrupt.listen()?;
     warn_of_unreachable(&path, user.as_ref());

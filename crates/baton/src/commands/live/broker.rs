@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
-/// Maximum time without an adapter. After that, a broker that was started for the last adapter ends.
+/// Maximum time without an adapter, after which a broker that was started for an adapter ends.
 const LONGEST_UNUSED: Duration = Duration::from_secs(2);
 /// Maximum time until a broker has started, and until a broker that is about to end has ended.
 const LONGEST_START: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ const LONGEST_START: Duration = Duration::from_secs(10);
 /// Fails on bad input, or if an interface is not available.
 pub fn execute(arguments: &BrokerArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(namespace) = &arguments.netns {
-        // On this thread, because a thread that waits for another would keep its privileges.
+        // Enter it on this thread: a thread that waited for another would keep its privileges.
         enter(namespace)?;
     }
     let (places, starter) = (Places::here(), rustix::process::getuid().as_raw());

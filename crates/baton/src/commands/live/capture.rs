@@ -276,7 +276,7 @@ impl Capture {
             match (block.frame_at(), block.totals()) {
                 (Some(at), _) => merge.add(at, block),
                 (None, Some((_, of_adapter))) => *lost += of_adapter,
-                // The header of the file.
+                // All other blocks belong to the header of the file.
                 (None, None) => file.write_all(block.bytes())?,
             }
             Ok(())

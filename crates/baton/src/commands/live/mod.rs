@@ -58,7 +58,7 @@ pub fn execute(
     }
 }
 
-/// Returns the stop request for a server: the first interrupt ends the server in order, the second immediately.
+/// Returns the stop request for a server: the first interrupt ends the server gracefully, the second immediately.
 fn stop(interrupt: &Interrupt) -> impl Fn() -> Stop {
     interrupt.handle_second();
     move || match interrupt.count() {

@@ -73,7 +73,7 @@ pub fn execute(arguments: &RunOnAdapterArgs, library: &[u8]) -> Result<(), Failu
     command
         .env(PRELOAD, preload(&library))
         .env(ADAPTER, &adapter);
-    // A program around this one, which may have another adapter, may have set these.
+    // An outer `baton live run`, perhaps with another adapter, may have set these variables.
     for name in [BROKER, HANDOFF, LEAST_STAY, LOOPBACK] {
         command.env_remove(name);
     }

@@ -18,8 +18,8 @@ pub struct Goal {
     pub most_ms: f64,
 }
 
-/// The largest load that meets a goal, requests a second. The estimates of the response time cross the goal there. Their intervals give
-/// that of the load: below `least` their upper ends also meet the goal, and above `most` their lower ends do not.
+/// The largest load that meets a goal, requests a second: where the estimated response time equals the goal. Below `least` even the upper
+/// end of its interval meets the goal, and above `most` not even the lower end does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Met {
     /// The goal.
@@ -61,8 +61,8 @@ impl fmt::Display for Goal {
     }
 }
 
-/// Searches the largest load of each subject that meets the goal: halves the distance between two loads, or continues outwards. Runs of the
-/// search become points of the curves.
+/// Searches for the largest load of each subject that meets the goal: halves the distance between two loads, or continues outwards. Runs of
+/// the search become points of the curves.
 ///
 /// # Errors
 /// Fails if a run fails, or if the user interrupts.

@@ -15,7 +15,7 @@ const WARM_UP: u64 = 5;
 
 /// A configuration under load.
 pub struct Subject {
-    /// The experiment, at the load that the command sets.
+    /// The experiment; `Self::job` sets its load.
     pub experiment: Experiment,
     /// The command that runs it, without a rate.
     command: String,
@@ -49,7 +49,7 @@ impl Subject {
         }
     }
 
-    /// Returns the run with `rate` requests a second or, without a rate, in a closed loop, whose clients ask as soon as they can.
+    /// Returns the run with `rate` requests a second or, without a rate, in a closed loop, where clients send each request as soon as they can.
     fn job(&self, rate: Option<f64>) -> Job {
         let mut experiment = self.experiment.clone();
         let mut replay = self.command.clone();
@@ -57,7 +57,7 @@ impl Subject {
             Some(rate) => {
                 experiment.load.rate = Some(Rate::PerSecond(rate));
                 let responses = experiment.run.measured_responses.unwrap_or(RESPONSES);
-                // The time suffices even if few responses come.
+                // The time suffices even if only a tenth of the requests are served.
                 let seconds = 10.0 * responses as f64 / rate;
                 experiment.run.limit_s = experiment.run.limit_s.max(seconds.ceil() as u64);
                 replay.push_str(&format!(" --rate {rate}/s"));

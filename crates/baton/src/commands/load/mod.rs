@@ -78,7 +78,7 @@ fn subjects(arguments: &LoadArgs) -> Result<Vec<Subject>, Failure> {
             variants: arguments.variant.clone(),
             ..Request::default()
         };
-        // Arrivals without a rate are no load: the rate follows.
+        // The user's arrivals are valid only with a rate: each run later replaces this one.
         let rate = Setting::of_flag("--rate", "load.rate", "1/s");
         request.settings.insert(0, rate);
         let mut plan = config::plan(&request)?;

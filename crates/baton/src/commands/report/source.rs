@@ -27,7 +27,7 @@ pub enum Source {
     },
 }
 
-/// The used parts of such a file.
+/// The parts of a results file that a page needs.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Document {
@@ -140,7 +140,7 @@ impl Source {
         }
     }
 
-    /// Adds the runs of this source, which name it as `name`. Returns facts about their origin.
+    /// Adds the runs of this source, with `name` as the source's name. Returns facts about their origin.
     ///
     /// # Errors
     /// Fails if results cannot be read, or if the user interrupts.

@@ -8,11 +8,11 @@ use baton_sim::results::{Limit, Results};
 use baton_stats::Estimate;
 use std::collections::BTreeMap;
 
-/// Maximum number of configurations in the table.
+/// Maximum number of configurations in the table; open loops may have twice as many.
 const SHOWN: usize = 12;
 /// Maximum number of keys in the name of a configuration.
 const NAMED: usize = 5;
-/// The key by which configurations differ that are offered different loads.
+/// The key whose value is the offered load.
 const OFFERED: &str = "load.rate";
 
 /// The values of a run that the conclusions need.
@@ -26,7 +26,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Takes the values from the results of a run, whose numbers may not hold because of `doubt`.
+    /// Takes the values from the results of a run. `doubt` is the reason why they may not hold, if there is one.
     pub fn of(results: &Results, doubt: &str) -> Self {
         Self {
             way: Way::of(results, None),
@@ -54,7 +54,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Adds a run to its configuration: the last one, or a new one. The seeds of a configuration follow each other.
+    /// Adds a run to the last configuration or, if that does not match, to a new one: the runs of a configuration are consecutive.
     pub fn add(all: &mut Vec<Self>, run: &Run, keys: &[String], measured: Option<Measured>) {
         let keys = keys.iter().cloned().zip(run.keys.iter().cloned());
         let keys: Vec<(String, String)> = keys.filter(|(_, value)| !value.is_empty()).collect();
@@ -96,7 +96,7 @@ impl Configuration {
         parts.extend(Some(self.source.clone()).filter(|source| !source.is_empty()));
         parts.extend(Some(self.name.clone()).filter(|_| has_names || is_alone));
         let keys = self.keys.iter().filter(|(key, _)| key != OFFERED);
-        // Keys that follow from the name say nothing new.
+        // A key whose value is the same in all configurations of this name says nothing new.
         let tells = |(key, value): &&(String, String)| {
             let mut namesakes = all.iter().filter(|one| one.place() == self.place());
             namesakes.any(|one| one.value(key) != Some(value.as_str()))
@@ -268,7 +268,7 @@ fn serving_most(all: &[Configuration]) -> (String, Option<String>) {
     (headline, others)
 }
 
-/// Compares response times at the highest load that all configurations serve, and names those that do not serve more.
+/// Compares response times at the highest load that all configurations serve, and names the lowest load that a configuration does not serve.
 fn under_load(all: &[Configuration]) -> (String, Option<String>) {
     let mut curves: BTreeMap<String, Vec<&Configuration>> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
@@ -336,7 +336,8 @@ fn under_load(all: &[Configuration]) -> (String, Option<String>) {
     )
 }
 
-/// Returns the table of configurations: the first, and those that serve most, in their order. Each is compared with its baseline.
+/// Returns the table of configurations, in their order. With closed loops, it has the first configuration and those that serve most, each
+/// compared with its baseline.
 fn comparison(all: &[Configuration], is_open: bool) -> Comparison {
     let rate = |one: &Configuration| one.rate().map_or(0.0, |rate| rate.mean);
     let mut by_rate: Vec<&Configuration> = all.iter().skip(1).collect();
@@ -358,7 +359,7 @@ fn comparison(all: &[Configuration], is_open: bool) -> Comparison {
     let against = match (all.first(), sources_differ) {
         (Some(first), false) => format!("against {}", first.title(all)),
         (Some(first), true) => format!(
-            "against the first or, of other sources, the same of {}",
+            "against its counterpart in {}, otherwise against the first",
             first.source
         ),
         (None, _) => String::new(),

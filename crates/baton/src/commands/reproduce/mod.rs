@@ -87,7 +87,7 @@ impl Context<'_> {
 /// Results of an experiment.
 #[derive(Default)]
 pub struct Outcome {
-    /// Rows for machines.
+    /// Machine-readable rows.
     rows: Vec<AnyRow>,
     /// Text for people.
     text: String,
@@ -263,7 +263,7 @@ fn refuse_what_it_has_not(
         given.extend(of_batching);
     }
     if is_microbench {
-        // Only the length of its trials can be set, by --packets.
+        // The only one of these options that nic-microbench has is --packets, the length of its trials.
         given.extend(
             of_others
                 .into_iter()

@@ -13,22 +13,22 @@ use baton_workload::{FileSet, RequestSpec, Sessions};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Shares of content, per cent. Each share differs from the one before by one cause.
+/// Shares of content that stay off the bus, per cent: each takes more into account than the one before.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct KeptOff {
     /// Name of the run in the experiment.
     name: String,
-    /// Its seed.
+    /// Seed of the run.
     seed: u64,
     /// Hits of initially empty caches of the run's policy and size, with the log in its order, as in `baton trace locality`.
     log_percent: f64,
     /// Hits in the part of the log that the run measured, one connection after the other: the caches are not empty initially, and the seed
     /// determines the order.
     replayed_percent: f64,
-    /// The part of these hits that does not cross the bus if whole blocks cross even where only a part is requested.
+    /// Share of the measured part of the log that would not cross the bus if whole blocks crossed even where only a part is requested.
     whole_blocks_percent: f64,
-    /// Content that did not cross the bus in the run, of the content that clients received: with many simultaneous connections, files that
-    /// change or are not in memory, and content that is retransmitted or not used.
+    /// Share of the content that clients received and that did not cross the bus in the run: there are many simultaneous connections, files
+    /// that change or are not in memory, and content that is retransmitted or not used.
     kept_off_percent: f64,
 }
 
@@ -121,7 +121,7 @@ impl Asked {
     }
 }
 
-/// The data caches of all NICs, with one request after the other.
+/// The data caches of all NICs, which handle one request after the other.
 struct Caches<'a> {
     files: &'a FileSet,
     blocks: Blocks,
@@ -161,7 +161,8 @@ impl<'a> Caches<'a> {
     }
 }
 
-/// Returns the share of the log that is found, or `None` if the run replays no log, or one that cannot be divided into blocks.
+/// Returns the share of the log's content that is found in the caches, per cent, or `None` if the run replays no log, or one that cannot be
+/// divided into blocks.
 fn of_log(run: &Results, interrupt: &Interrupt) -> Option<f64> {
     let cancelled = || interrupt.requested();
     let ReplayedLog { log, rule, .. } = replayed_log(&run.experiment, &LOGS, &cancelled).ok()??;
@@ -176,7 +177,7 @@ fn of_log(run: &Results, interrupt: &Interrupt) -> Option<f64> {
     Some(caches.asked.found_percent())
 }
 
-/// Returns the share that is found, and the share that is not fetched.
+/// Returns the shares of the measured content that are found in the caches and that are not fetched, per cent.
 fn of_replayed(run: &Results, interrupt: &Interrupt) -> Option<(f64, f64)> {
     let cancelled = || interrupt.requested();
     let (mut replayers, _) = load_workload(&run.experiment, &LOGS, &cancelled).ok()?;

@@ -7,12 +7,12 @@ use baton_sim::config::Length;
 use baton_sim::results::{NotSteady, Results};
 use baton_stats::Estimate;
 
-/// How many times the warm-up is as long, where the two starts differ.
+/// Factor by which the warm-up becomes longer if the two starts give different request rates.
 const LONGER: u64 = 4;
 
-/// Runs all jobs. Each closed loop that is measured until it is precise is run from both starts. Where these differ, both are run again with
-/// a longer warm-up, unless the experiment gives one; where they differ still, the run is marked. Jobs that are not done when the user
-/// interrupts have no results.
+/// Runs all jobs. Each closed loop that is measured until it is precise is run from both starts. If their request rates differ, both runs
+/// are repeated with a longer warm-up, unless the experiment gives one; if the rates still differ, the run is marked. Jobs that are not
+/// done when the user interrupts have no results.
 ///
 /// # Errors
 /// Returns the first failure in the order of the jobs.
@@ -41,7 +41,7 @@ pub fn run_from_both(
     Ok(results)
 }
 
-/// Runs all jobs, those with two starts from both, and compares the two.
+/// Runs all jobs, from both starts if they have two, and compares the request rates of the two starts.
 fn pairs(
     jobs: &[&Job],
     threads: usize,
@@ -66,7 +66,8 @@ fn pairs(
     Ok(results)
 }
 
-/// Returns the job with an overloaded start, or `None` if it has only one start, or a given length.
+/// Returns the job with an overloaded start, or `None` if its length is given, if it has a capture or timeline, or if it is no
+/// closed loop with a gradual start.
 fn overloaded_of(job: &Job) -> Option<Job> {
     let Job {
         experiment,

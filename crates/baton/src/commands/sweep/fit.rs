@@ -18,7 +18,7 @@ use toml::{Table, Value};
 /// Distance in tolerances beyond which additional distance counts less and less, so that no number outweighs all others.
 const FAR: f64 = 10.0;
 
-/// Distance of a number without a result.
+/// Distance of a number without a result, in tolerances.
 const NOTHING: f64 = 10.0 * FAR;
 
 /// Dampings that are tried: steps with less damping are longer.
@@ -140,7 +140,7 @@ impl Fitter<'_> {
         Ok(trials.iter().enumerate().map(slope).collect())
     }
 
-    /// Returns values that may be better.
+    /// Returns values of the constants that may come closer to the numbers.
     fn steps(&self, at: &Trial, slopes: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let bold = |damping| self.moved(at, &damped_step(&at.distances, slopes, damping));
         let tried = DAMPINGS.map(bold).into_iter();
@@ -153,8 +153,8 @@ impl Fitter<'_> {
         all
     }
 
-    /// Returns, for constants that have to be multiples of a number, the values on both sides, in all combinations: a step towards the
-    /// least squares may be too short to reach them. The other constants change accordingly.
+    /// Returns all combinations in which each constant that must be a multiple of a number stays, or moves to the next multiple below or
+    /// above, which a step towards the least squares may be too short to reach. The other constants change accordingly.
     fn beside_multiples(&self, at: &Trial, slopes: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let constants = self.plan.constants.iter();
         let multiples: Vec<Option<f64>> = constants.map(|constant| constant.multiple_of).collect();

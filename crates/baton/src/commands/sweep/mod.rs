@@ -113,7 +113,7 @@ pub(super) fn this_command() -> String {
     config::command_line(std::iter::once("baton".to_owned()).chain(words))
 }
 
-/// Adds to an interrupt the information which results are kept.
+/// Turns an interrupt into a failure whose message says which results are kept.
 fn paused(failure: Failure, kept: &str, out: &Path) -> Failure {
     match failure {
         Failure::Interrupted => Failure::Paused(format!(

@@ -87,7 +87,7 @@ fn without_partner(arguments: &BenchNicArgs, nic: Meaning) -> Result<Choice, Fai
     simulated(arguments)
 }
 
-/// Refuses options that mean nothing to a simulated NIC.
+/// Refuses options that do not apply to a simulated NIC.
 fn simulated(arguments: &BenchNicArgs) -> Result<Choice, Failure> {
     match arguments.live.given() {
         Some(option) => Err(Failure::BadInput(format!(

@@ -136,7 +136,7 @@ fn at_rate(
     })
 }
 
-/// Returns a short text about a trial, shown while others are still running.
+/// Returns a short text about a finished trial, shown while other trials are running.
 fn told(trial: &Trial) -> String {
     format!(
         "{}: {:.1} {}",

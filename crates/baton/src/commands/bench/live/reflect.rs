@@ -9,7 +9,7 @@ use baton_live::Clock;
 use baton_tester::environment::{Environment, mac_text};
 use baton_tester::remote::{Reflector, Welcome};
 
-/// Length of the shortest IP packets of any test. The tester knows the lengths of its own packets.
+/// Length of the shortest IP packet of any test, which the interface must support. The tester checks the lengths that its tests need.
 const SHORTEST: usize = 46;
 
 /// Runs the command.

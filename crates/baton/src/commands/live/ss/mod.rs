@@ -47,7 +47,7 @@ struct Row {
     timer: Option<Timer>,
     waits_for: Vec<String>,
     info: Option<Info>,
-    /// The last move of the connection, if the broker knows one.
+    /// The last move of the connection, or attempt to move it, if the broker knows one.
     moved: Option<MoveRow>,
     /// Number of moves, without attempts.
     moves: u64,
@@ -69,7 +69,7 @@ pub fn execute(arguments: &SsArgs, interrupt: &Interrupt) -> Result<(), Failure>
         let processes = processes.get(&socket.inode).cloned().unwrap_or_default();
         of_kernel(socket, processes)
     });
-    // If both list a connection, it has just moved: the adapter's row is the current one.
+    // A connection that both the adapter and the kernel list has just moved: the adapter's row is the current one.
     rows.extend(of_kernel.filter(|row| !on_adapter.contains(&(row.local, row.remote))));
     rows.retain(|row| {
         let is_shown = |state| filter::is_in(&arguments.filter, state);
@@ -92,7 +92,7 @@ pub fn execute(arguments: &SsArgs, interrupt: &Interrupt) -> Result<(), Failure>
     print(&show::render(&rows, arguments))
 }
 
-/// Adds the moves that the broker knows. Without a broker, no connection has moved.
+/// Adds the moves that the broker knows. Without a broker, no connection can move.
 fn add_moves(rows: &mut [Row], arguments: &SsArgs, interrupt: &Interrupt) {
     let broker = arguments.broker.clone();
     let broker = broker.unwrap_or_else(|| Places::here().broker());
@@ -118,7 +118,7 @@ fn add_moves(rows: &mut [Row], arguments: &SsArgs, interrupt: &Interrupt) {
     }
 }
 
-/// The adapter's snapshot; `None` if no adapter runs and the user has not named one.
+/// Returns the adapter's snapshot, or `None` if no adapter answers and the user has not named one.
 fn snapshot(arguments: &SsArgs, interrupt: &Interrupt) -> Result<Option<Snapshot>, Failure> {
     let given = arguments.control.clone();
     let control = given.clone().unwrap_or_else(|| Places::here().control());

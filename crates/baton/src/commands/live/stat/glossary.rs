@@ -74,7 +74,7 @@ mod tests {
     fn each_counter_is_explained_once() {
         let mut seen = std::collections::BTreeSet::new();
         for name in names() {
-            assert!(seen.insert(name), "{name} stands there twice");
+            assert!(seen.insert(name), "{name} is explained twice");
         }
         assert!(seen.len() > 150, "{}", seen.len());
         assert!(!is_explained("engine"), "whole names only");

@@ -82,7 +82,7 @@ fn family(text: &mut String, pattern: &str, values: &[(String, u64)]) {
     }
 }
 
-/// The part of `name` that the wildcards of `pattern` match, as a label; empty if the pattern has no wildcard.
+/// Returns the part of `name` that the wildcards of `pattern` match, as a label; empty if the pattern has no wildcard.
 fn kind_of(pattern: &str, name: &str) -> String {
     let parts = pattern.split('.').zip(name.split('.'));
     let kinds: Vec<_> = parts

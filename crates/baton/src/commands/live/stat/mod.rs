@@ -127,7 +127,7 @@ fn why(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
             one.pid, one.name, one.why
         );
     }
-    // Only root and the broker's user may see how often its limits have acted.
+    // Only root and the broker's user may see how often the broker's limits were reached.
     let counters = ask_broker(&broker, interrupt, |broker| broker.counters());
     for (name, count) in counters.unwrap_or_default() {
         if count > 0 {

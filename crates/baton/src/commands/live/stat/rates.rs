@@ -14,7 +14,7 @@ pub struct Rates<'a> {
 }
 
 impl<'a> Rates<'a> {
-    /// Returns the rates since `before`, or `None` if it is of another process.
+    /// Returns the rates since `before`, or `None` if it is from another process or not earlier.
     pub fn between(before: &'a Snapshot, after: &Snapshot) -> Option<Self> {
         let elapsed_ms = after.uptime_ms.checked_sub(before.uptime_ms)?;
         if before.pid != after.pid || elapsed_ms == 0 {

@@ -11,7 +11,7 @@ pub(super) struct Trial {
     /// Name in messages.
     pub name: String,
     pub file_bytes: u32,
-    /// Simultaneous connections; each is followed by the next.
+    /// Number of simultaneous connections; when one ends, the next one begins.
     pub connections: u32,
     pub settings: Settings,
 }

@@ -70,7 +70,7 @@ impl Settings {
         adapter: Setting::MINIMAL,
     };
 
-    /// Returns settings with `setting` on these sides, and the baseline's on the others.
+    /// Returns settings with `setting` on these sides, and the baseline's setting on the other side.
     pub fn of(sides: Sides, setting: Setting) -> Self {
         let on = |wanted: Sides| {
             if sides == wanted || sides == Sides::Both {
@@ -92,7 +92,7 @@ impl Settings {
         self.adapter.apply(&mut offload.adapter.interface.batching);
     }
 
-    /// Returns the sides that are not minimal, or both if there is none.
+    /// Returns the sides whose setting is not minimal, or both sides if both settings are minimal.
     pub fn sides(self) -> Sides {
         match (
             self.host != Setting::MINIMAL,

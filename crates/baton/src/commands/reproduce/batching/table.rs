@@ -139,7 +139,7 @@ impl Measurements {
         ]
     }
 
-    /// Returns rows for machines: the baseline's values, and all others relative to it.
+    /// Returns machine-readable rows: the baseline's values, and all others relative to it.
     fn rows(&self) -> Vec<Row> {
         let name = self.load.name();
         let mut rows = absolute_rows(&format!("{name}, baseline"), &self.load.baseline);

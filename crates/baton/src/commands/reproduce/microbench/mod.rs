@@ -55,7 +55,7 @@ impl Study {
         Self::run(laboratory, context.threads, context.interrupt)
     }
 
-    /// Searches all rates: first for each pair of NICs, which determines the best partners, then for the rest of the figures.
+    /// Searches for all rates: first of each pair of NICs, which determines the best partners, then of the other bars in the figures.
     ///
     /// # Errors
     /// Fails if a profile cannot be simulated, or if the user interrupts.
@@ -102,7 +102,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     })
 }
 
-/// Searches the rates of those `points` that have no result, on this many threads.
+/// Searches for the rates of those `points` that have no result, on this many threads.
 ///
 /// # Errors
 /// Fails if a profile cannot be simulated, or if the user interrupts.

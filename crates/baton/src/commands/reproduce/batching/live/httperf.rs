@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum duration of a run. A longer run would not end.
+/// Maximum duration of a run. A run that takes longer has hung.
 const LONGEST_RUN: Duration = Duration::from_secs(60);
 
 /// The load to generate.

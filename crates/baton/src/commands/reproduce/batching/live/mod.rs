@@ -84,7 +84,7 @@ impl<'a> LiveBench<'a> {
         let mut stage =
             stage::Stage::set(self.site.path(), trial.settings, self.seed, self.interrupt)?;
         let ask = |stage: &mut stage::Stage, replies: u32| {
-            // The same number for each connection.
+            // Each connection gets the same number of requests.
             let calls = replies.div_ceil(trial.connections);
             let load = httperf::Load {
                 server: stage::ENGINE,
@@ -117,7 +117,7 @@ impl<'a> LiveBench<'a> {
 
 impl Bench for LiveBench<'_> {
     fn measure_all(&self, trials: &[Trial]) -> Result<Vec<Measured>, Failure> {
-        // One trial at a time, because they would disturb each other.
+        // One trial at a time, because simultaneous trials would disturb each other.
         let progress = Progress::new("settings", trials.len(), 1);
         let measure = |(number, trial): (usize, &Trial)| {
             progress.begin(number);

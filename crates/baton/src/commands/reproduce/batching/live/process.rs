@@ -13,7 +13,7 @@ use std::{fs, io};
 /// Maximum time for an orderly end of a process.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Another process, whose output is kept in a file. It is ended in order when dropped.
+/// Another process, whose output is kept in a file. It is ended gracefully when dropped.
 #[derive(Debug)]
 pub(super) struct Process {
     name: &'static str,
@@ -81,7 +81,7 @@ impl Process {
         }
     }
 
-    /// Ends the process in order, and waits for its end.
+    /// Ends the process gracefully, and waits until it has exited.
     ///
     /// # Errors
     /// Fails if the process had ended before.

@@ -33,7 +33,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Starts both with these settings, and waits until they are ready to serve the files in `site`.
+    /// Starts adapter and web server with these settings, and waits until they are ready to serve the files in `site`.
     ///
     /// # Errors
     /// Fails without permission, if a process does not start, or if the user interrupts.
@@ -113,10 +113,10 @@ impl Stage {
         both.err().unwrap_or(client)
     }
 
-    /// Ends both.
+    /// Ends the web server and the adapter.
     ///
     /// # Errors
-    /// Fails if one of them had ended before.
+    /// Fails if one of the two processes had ended before.
     pub fn end(self) -> Result<(), Failure> {
         self.server.end()?;
         self.adapter.end()

@@ -15,7 +15,7 @@ use baton_sim::config::Experiment;
 
 /// Connections in closed loops.
 const CONNECTIONS: [u32; 5] = [1, 5, 20, 50, 100];
-/// A large number of connections, with the smallest file only: with the others, they would only wait for the wire.
+/// A large number of connections, with the smallest file only: with larger files, they would only wait for the wire.
 const MANY: u32 = 1_000;
 /// Default number of measured replies of each file, and minimum for each connection: with fewer, data that was fetched before the
 /// measurement would count too much. A large file gives as much information as several small ones.
@@ -100,8 +100,8 @@ fn fixed_rates(lab: &Lab<'_>, capacity: f64) -> Vec<Workload> {
     RATES_PERCENT.map(at).into()
 }
 
-/// Returns the machine with this many connections. Its timers are exact, including those of fixed batching, whatever they are in reality:
-/// otherwise fixed batching would lose by its timers alone.
+/// Returns the machine with this many connections. All its timers are exact, even if those of the real machine are not: otherwise fixed
+/// batching would lose by its timers alone.
 fn machine(lab: &Lab<'_>, connections: u32, replies: u64) -> Experiment {
     let mut experiment = with_connections(&lab.machine, connections);
     let least = REPLIES_PER_CONNECTION * u64::from(connections);

@@ -1,4 +1,4 @@
-//! Results of the study: rows for machines, tables and conclusions for people, a figure.
+//! Results of the study: machine-readable rows, tables and conclusions for people, a figure.
 
 use super::baselines::{LEVELS, TIMERS_PERCENT};
 use super::{Compared, EQUAL};
