@@ -1,5 +1,5 @@
-//! Notes the commit that the program is built from, which results carry, and a digest of the sources that decide results; and takes in the
-//! experiments and profiles that ship with it.
+//! Puts into the program the commit that it is built from, a digest of the sources that determine results, and the experiments and profiles
+//! that ship with it.
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::env;
@@ -15,8 +15,8 @@ fn main() {
     println!("cargo::rustc-env=BATON_SOURCES={}", digest_of_sources());
     println!("cargo::rerun-if-changed=build.rs");
     ship(&["experiments", "profiles", "profiles/nics", "profiles/hosts"]);
-    // HEAD changes with the branch, the log of HEAD with every commit. A path that does not exist would make every
-    // build run this again.
+    // HEAD changes with the branch, the log of HEAD with every commit. A path that does not exist would make every build run this script
+    // again.
     for name in ["HEAD", "logs/HEAD"] {
         if let Some(path) =
             git(&["rev-parse", "--git-path", name]).filter(|path| Path::new(path).exists())
@@ -32,8 +32,8 @@ const SIMULATOR: [&str; 12] = [
     "workload",
 ];
 
-/// Of all files of these crates, and of the versions of those that they are built with. It tells programs apart whose commit is the same
-/// or unknown, and knows when another commit changes no result.
+/// Returns a digest of the sources of these crates and of the versions of their dependencies. It distinguishes programs whose
+/// commit is the same or unknown, and stays the same if a new commit changes no source.
 fn digest_of_sources() -> String {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets this variable"))
         .join("../..");
@@ -71,14 +71,14 @@ fn find_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// What git says, if there is git and a repository.
+/// Returns the output of git, or `None` without git or a repository.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// Writes a list of the TOML files of each folder at the root of the repository, with what is in them.
+/// Writes a list of the TOML files in each of these folders of the repository, with their content.
 fn ship(folders: &[&str]) {
     let variable = |name| PathBuf::from(env::var_os(name).expect("cargo sets this variable"));
     let root = variable("CARGO_MANIFEST_DIR").join("../..");

@@ -1,7 +1,7 @@
 //! Numbers as people write them.
 
-/// Parses a whole number, which may have an exponent or end with `k`, `M` or `G`, as in `10k`, `2.5M` or `1e5`. Returns `None` if the text is
-/// none, or more than 2^53.
+/// Parses a whole number, which may have an exponent or end with `k`, `M` or `G`, as in `10k`, `2.5M` or `1e5`. Returns `None` if the text
+/// is no such number, or if it has an exponent or a suffix and is more than 2^53.
 pub fn count(text: &str) -> Option<u64> {
     if let Ok(number) = text.parse() {
         return Some(number);

@@ -404,8 +404,8 @@ fn experiment_of(sources: &Sources, tree: &Node) -> Result<Experiment, Diagnosti
     Ok(experiment)
 }
 
-/// Returns the origin of the value that makes the value at `path` impossible: this value or, if this value was set earlier, a later one in
-/// the same table.
+/// Returns the origin to blame for an impossible value at `path`: that of the value itself or, if a later layer sets another value in the
+/// same table, that of the other value.
 fn blamed<'a>(sources: &Sources, tree: &'a Node, path: &str) -> &'a Origin {
     let own = tree.origin_of(path);
     let beside = path
@@ -414,7 +414,7 @@ fn blamed<'a>(sources: &Sources, tree: &'a Node, path: &str) -> &'a Origin {
     let origins = beside
         .into_iter()
         .flat_map(|table| table.values().map(|entry| &entry.node.origin));
-    // Of equals the first stays, which is the value itself.
+    // The fold starts with the value itself, which stays unless another value is later.
     origins.fold(own, |latest, origin| {
         if sources.rank(origin) > sources.rank(latest) {
             origin

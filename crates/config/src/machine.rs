@@ -32,8 +32,8 @@ fn missing(sources: &Sources, document: &Node) -> Diagnostic {
     }
 }
 
-/// Loads the profile that the flag names, or else the one that `document` named, which was taken from it; the profile overrides the
-/// defaults. Also returns the name of the profile, relative to the current folder.
+/// Loads the profile that the flag names or, without the flag, `profile`, which was taken from `document`. Overrides the defaults with it.
+/// Also returns the name of the profile, relative to the current folder.
 ///
 /// # Errors
 /// Fails if there is no such profile, or if it cannot be used.
@@ -83,7 +83,7 @@ pub fn load(
 /// Maximum number of profiles that override each other.
 const MOST_LAYERS: usize = 8;
 
-/// Loads a profile and, before it, the profiles that it overrides, as its own `profile` says.
+/// Loads a profile and the chain of profiles that it overrides, which each name the next as `profile`. Returns the lowest layer first.
 fn load_layers(
     sources: &mut Sources,
     (name, origin): (&str, &Origin),

@@ -102,10 +102,10 @@ impl Profiles {
     }
 }
 
-/// The key that names a NIC.
+/// The key with the name of a NIC's profile.
 const NAMED: &str = "nic.hardware.profile";
 
-/// Replaces the name of a NIC in place of its table by a table with the name, so that other layers can change its values.
+/// Replaces a NIC that is given only by name by a table with this name, so that other layers can change single values of the NIC.
 pub(super) fn expand_name(document: &mut Node) {
     let each = |table: &mut Node| {
         if let Some(hardware) = table.get_mut("hardware")
@@ -140,7 +140,7 @@ fn kinds(document: &mut Node) -> &mut [Node] {
     }
 }
 
-/// Adds the values of NICs' profiles that the tree names, below its own values for these NICs.
+/// Adds the values of the NICs' profiles that the tree names. The tree's own values for these NICs override them.
 pub(super) fn complete(sources: &mut Cow<'_, Sources>, tree: &mut Node) -> Result<(), Diagnostic> {
     expand_name(tree);
     for kind in kinds(tree) {
@@ -168,9 +168,9 @@ fn fill(sources: &mut Cow<'_, Sources>, hardware: &mut Node) -> Result<(), Diagn
 /// A NIC, and the host that it is in, for microbenchmarks.
 #[derive(Clone, Debug, Default)]
 pub struct Tested<'a> {
-    /// Name or path of the NIC's profile, and what gives it in errors.
+    /// What gives the NIC, for errors, and the name or path of its profile.
     pub nic: (&'a str, &'a str),
-    /// Name or path of the host's profile, and what gives it in errors; absent: the host that the NIC's profile names.
+    /// What gives the host, for errors, and the name or path of its profile; `None`: the host that the NIC's profile names.
     pub host: Option<(&'a str, &'a str)>,
     /// Single values, in order.
     pub settings: &'a [Setting],
@@ -213,7 +213,7 @@ fn of_tested(tested: &Tested<'_>) -> Result<Experiment, Diagnostic> {
     experiment_of(&sources, &tree)
 }
 
-/// Returns the NIC of this name or path, which follows what gives the name in errors.
+/// Returns a NIC: `nic` is what gives it, for errors, and the name or path of its profile.
 ///
 /// # Errors
 /// There is no such NIC, or its profile cannot be used.

@@ -214,7 +214,7 @@ impl Shorthand {
             "fcfs"
         };
         let selection = match self.selection {
-            // Without a place on the NIC, no connection is selected, so that no attempt fails.
+            // If the NIC may hold no connection, none is selected, so that no handoff fails.
             _ if self.connections == 0 => "policy = \"never\"".to_owned(),
             Selection::Fcfs => "policy = \"fcfs\"".to_owned(),
             Selection::Threshold(n) => format!("policy = \"threshold\"\nenqueues = {n}"),

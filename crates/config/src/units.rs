@@ -18,7 +18,7 @@ const FAMILIES: [&[(&str, f64)]; 5] = [
     &[("MIPS", 1.0), ("GIPS", 1e3)],
 ];
 
-/// Converts a number with a unit to a number in `unit`, as TOML. Returns `None` if the text is none, or if its unit is one of another quantity.
+/// Converts a number with a unit to a number in `unit`, as TOML. Returns `None` if the text is not a number with a unit of the same quantity.
 pub fn converted(text: &str, unit: &str) -> Option<String> {
     let end = text.find(|letter: char| letter.is_ascii_alphabetic() && letter != 'e')?;
     let (number, given) = text.split_at(end);

@@ -22,8 +22,8 @@ pub enum Ended<E> {
 }
 
 /// Executes every run of `keys` that has not been done: on `threads` threads of this process by `run`, which receives the run's index in
-/// `keys`, or by other processes that use the same store and that this function waits for. Returns the number of runs that this process did
-/// once all have been done; returns earlier if `stopped` returns true or a run fails.
+/// `keys`, or by other processes that use the same store and that this function waits for. When all runs have been done, returns the number
+/// of those that this process did; returns earlier if `stopped` returns true or a run fails.
 ///
 /// # Errors
 /// The first failure; no further runs are started then. Or `stopped` returned true.

@@ -10,13 +10,13 @@ use std::fs;
 /// Amount of data that is no longer needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
-    /// Runs that no study of the store refers to, for example of earlier programs or of keys that are not swept any more.
+    /// Number of runs that no study of the store refers to, for example of earlier programs or of keys that are not swept any more.
     pub runs: usize,
     /// Total size of these runs in bytes.
     pub bytes: u64,
-    /// Files of processes that died.
+    /// Number of files of processes that died.
     pub workers: usize,
-    /// Leases of runs that dead processes had started and nobody has done since.
+    /// Number of runs with leases of dead processes only.
     pub leases: usize,
 }
 
@@ -55,7 +55,8 @@ pub fn collect_garbage(store: &Store, only_count: bool) -> Result<Leftovers, Sto
     Ok(leftovers)
 }
 
-/// Removes leases of runs all of whose owners died. If one of several owners lives, the other leases show that its lease is not the first.
+/// Removes the leases of runs without a living owner, and returns the number of these runs. The leases before that of a living owner stay,
+/// because they show that it is not the first.
 fn collect_leases(store: &Store, only_count: bool) -> Result<usize, StoreError> {
     let folder = store.leases();
     let names = file::names(&folder)?;

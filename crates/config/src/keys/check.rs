@@ -4,7 +4,7 @@ use super::{Allowed, Key, all, names_of};
 use crate::de::{Mismatch, Wrong, describe};
 use crate::tree::{Node, Value};
 
-/// Second places of keys: each kind of NIC has those keys in which it differs from the general one.
+/// Tables with the same keys: a kind of NIC in `nics` overrides values of `nic` and `offload.adapter`.
 const SECOND_PLACES: [(&str, &str); 2] =
     [("nic.", "nics[]."), ("offload.adapter.", "nics[].adapter.")];
 
@@ -38,7 +38,7 @@ fn wrong(tree: &Node, key: &Key, path: &str) -> Option<Mismatch> {
     let is_wrong = |node: &&Node| match node.value {
         Value::Integer(number) => !range.contains(number as f64),
         Value::Float(number) => range.whole || !range.contains(number),
-        // The code that reads the key reports the other accepted values.
+        // A key that may also be a list of tables is checked by the code that reads it.
         _ => !has_another_form(),
     };
     let (path, node) = found.into_iter().find(|(_, node)| is_wrong(node))?;
@@ -52,8 +52,8 @@ fn wrong(tree: &Node, key: &Key, path: &str) -> Option<Mismatch> {
     })
 }
 
-/// Finds the first key that does not belong to the chosen kind of its table. Tables of kinds without keys are read by code that accepts any
-/// key.
+/// Finds the first key that does not belong to the chosen kind of its table. The code that reads tables would accept any key for a kind
+/// that has none.
 pub fn of_another_kind(tree: &Node) -> Option<Mismatch> {
     let choices = all().iter().flat_map(|key| &key.only_where);
     let mut tags: Vec<(&str, &str)> = choices
@@ -65,7 +65,7 @@ pub fn of_another_kind(tree: &Node) -> Option<Mismatch> {
         let node = tree.get(table)?;
         let kind = node.get(tag)?.string()?;
         let tag_path = format!("{table}.{tag}");
-        // The code that reads the table reports that there is no such kind.
+        // The code that reads the table reports an unknown kind.
         names_of(&tag_path)
             .iter()
             .find(|named| named.name == kind)?;

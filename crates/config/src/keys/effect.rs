@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use std::fmt;
 use toml::Value;
 
-/// Conditions of keys to have an effect.
+/// Keys, and the conditions under which they have an effect.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
     /// The keys, or tables that stand for all keys in them.
@@ -34,7 +34,7 @@ pub enum Test {
     Is(&'static str),
     /// The value is any name but this.
     Not(&'static str),
-    /// The value is a number above this, or the number of tables is.
+    /// The value is a number above this, or a list of more than this many tables.
     Above(u32),
     /// The key is absent.
     Absent,
@@ -76,7 +76,7 @@ const fn needs(keys: &'static [&'static str], conditions: &'static [Condition]) 
     Needs { keys, conditions }
 }
 
-/// Conditions of keys. For tables that exist only for one `kind` or `policy`, the schema has this information.
+/// The conditions under which keys have an effect. For tables that exist only for one `kind` or `policy`, the schema has this information.
 pub const NEEDS: &[Needs] = &[
     needs(
         &["nic.firmware.cache"],
@@ -316,7 +316,7 @@ pub fn without_effect(experiment: &Value, path: &str) -> Option<&'static Conditi
 impl Condition {
     fn is_met(&self, experiment: &Value) -> bool {
         let general = find(experiment, self.path);
-        // A kind of NIC may have values that NICs in general do not have.
+        // A kind of NIC in `nics` may override the value for all NICs.
         let own = self.path.strip_prefix("nic.").into_iter().flat_map(|rest| {
             let kinds = experiment.get("nics").and_then(Value::as_array);
             let kinds = kinds.into_iter().flatten();

@@ -21,7 +21,7 @@ pub struct Range {
     /// Whether only powers of two are accepted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub power_of_two: bool,
-    /// Whether 0 is accepted besides, whatever the minimum.
+    /// Whether 0 is accepted even if it is below the minimum.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub or_zero: bool,
     /// The accepted values, if they are few.

@@ -120,7 +120,7 @@ impl Reader {
         place.path.push_str("[]");
         let of_general = text(items, "x-differs-from");
         for (name, property) in properties(items) {
-            // A table that differs from another table has all keys of that table.
+            // The keys that this table shares with the table that it overrides are listed only there.
             let is_general = of_general.as_ref().is_some_and(|table| {
                 let path = format!("{table}.{name}");
                 let inside = |key: &Key| key.path.strip_prefix(&path).is_some_and(is_end_of_name);

@@ -30,7 +30,7 @@ pub fn stated() -> Vec<Stated> {
     {
         let mut sources = Sources::new();
         let Ok(tree) = Node::parse(&mut sources, Kind::Profile, profile, text) else {
-            // A test reads all profiles.
+            // This cannot happen, because a test reads all profiles.
             continue;
         };
         let mut reader = Reader {

@@ -259,7 +259,7 @@ fn disagreement(key: &Key, range: &Range, tree: &Node, number: f64) -> Option<St
         (true, Err(error)) if !names_another_key(&error, path) => {
             Some(format!("{path} = {number} is in {range}, but: {error}"))
         }
-        (false, Ok(_)) => Some(format!("{path} = {number} is not in {range}, but taken")),
+        (false, Ok(_)) => Some(format!("{path} = {number} is not in {range}, but accepted")),
         _ => None,
     }
 }
@@ -344,7 +344,7 @@ fn keys_of_kinds_that_were_not_chosen_are_refused() {
     assert_eq!(
         refused("interconnect = { kind = 'isa', width_bits = 64 }"),
         None,
-        "who reads it knows that there is no such kind"
+        "the code that reads the table reports the kind"
     );
     assert_eq!(
         refused("workload = { kind = 'generator', spec.files.zipf.count = 1 }"),

@@ -156,7 +156,7 @@ impl Constant {
     }
 }
 
-/// Returns the smallest and largest factors by which multiples of `number` lie between two numbers.
+/// Returns the smallest and the largest whole factor with which a multiple of `number` lies between `from` and `to`.
 fn within(from: f64, to: f64, number: f64) -> (f64, f64) {
     ((from / number).ceil(), (to / number).floor())
 }

@@ -36,7 +36,7 @@ const TOLERANCE: &str =
 /// Reads a published value. `is_relative` says whether the value is relative to another point.
 ///
 /// # Errors
-/// Fails if there is no number, or if it is absolute instead of relative or the reverse.
+/// Fails if there is no number, or if it is absolute instead of relative or vice versa.
 pub fn value(sources: &Sources, node: &Node, is_relative: bool) -> Result<(Form, f64), Diagnostic> {
     let found = match &node.value {
         Value::String(text) => relative(text),

@@ -12,7 +12,7 @@ const KEYS: [&str; 6] = ["from", "to", "count", "step", "factor", "scale"];
 /// Maximum number of values in a range.
 const MOST: f64 = 100_000.0;
 
-/// Distance between two consecutive values.
+/// Spacing of the values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Spacing {
     /// Number of evenly spaced values.

@@ -41,7 +41,7 @@ pub struct Note {
     pub id: String,
     /// Host name, for people.
     pub host: String,
-    /// Identity of the running system (boot); locks are reliable among processes of the same one.
+    /// Identity of the running system (boot); locks are reliable among processes of the same system.
     pub system: String,
     /// Process id on that system.
     pub process: u32,

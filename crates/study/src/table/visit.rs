@@ -44,7 +44,7 @@ impl Table {
 /// Callback that receives each row, with the table it belongs to.
 pub type Visitor<'a> = dyn FnMut(Table, &[Cell]) -> Result<(), StoreError> + 'a;
 
-/// Calls `row` with each row of each table, for the runs `done` of a study. Returns how many of these runs failed.
+/// Calls `row` with each row of each table about the runs in `done`. Returns how many of these runs failed.
 ///
 /// # Errors
 /// Results cannot be read, or `row` returned an error; the first one.

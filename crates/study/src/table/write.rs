@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub struct Written {
     /// All files, those with one row per run first.
     pub files: Vec<PathBuf>,
-    /// Number of rows in these.
+    /// Number of runs in the tables.
     pub rows: usize,
     /// Number of these runs that failed.
     pub failed: usize,
