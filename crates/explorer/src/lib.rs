@@ -138,7 +138,7 @@ fn ran(question: &Question, logs: &Logs, observer: &mut dyn Observer) -> Result<
     })
 }
 
-/// Sets the log's path for when the file is run elsewhere.
+/// Sets the log's path in the experiment file, which may be run outside of the page.
 fn name_log(planned: &mut Planned, name: &str) {
     let replays_log = matches!(planned.experiment.workload, WorkloadConfig::Log { .. });
     let workload = planned.short.get_mut("workload");

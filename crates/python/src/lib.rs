@@ -44,9 +44,9 @@ mod _baton {
     use crate::table::Table;
 
     #[pymodule_export]
-    #[allow(non_upper_case_globals, reason = "it is called so in Python")]
+    #[allow(non_upper_case_globals, reason = "this is the name in Python")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
-    #[allow(non_upper_case_globals, reason = "it is called so in Python")]
+    #[allow(non_upper_case_globals, reason = "this is the name in Python")]
     const sources: &str = baton_config::SOURCES;
 }

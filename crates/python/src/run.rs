@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-/// Runs an experiment. The interpreter's lock is held only while policies run.
+/// Runs an experiment. The simulation holds the interpreter's lock only while policies run.
 #[pyfunction]
 #[pyo3(signature = (asked, selection = None, replacement = None, load_control = None))]
 pub fn run(
@@ -61,12 +61,12 @@ pub struct Policies {
     raised: Raised,
 }
 
-/// What makes the policies of each run of a study.
+/// Creates the policies of each run of a study.
 #[derive(FromPyObject)]
 pub struct Makers {
     /// Names of the policies, for the name of the study.
     pub name: String,
-    /// What distinguishes the policies from others, for the keys of results.
+    /// Identifies these policies in the keys of results.
     pub identity: String,
     selection: Option<Py<PyAny>>,
     replacement: Option<Py<PyAny>>,

@@ -142,7 +142,7 @@ pub fn html(head: Vec<String>, rows: Vec<Vec<String>>, note: &str) -> String {
     )
 }
 
-/// A `pyarrow.Table` as a data frame over the same memory.
+/// Converts a `pyarrow.Table` to a `pandas.DataFrame` whose columns have Arrow types.
 pub fn to_pandas<'py>(table: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = table.py();
     let options = pyo3::types::PyDict::new(py);

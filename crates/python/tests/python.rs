@@ -1,7 +1,7 @@
-//! The package in Python, with the extension module of this build: `python/tests`, in an environment under `target`.
+//! Runs the tests of the Python package, `python/tests`, with the extension module of this build, in an environment under `target`.
 //!
-//! What is missing on a machine is said, and the tests count as ignored: Python with its module `venv`, or a network for the libraries that
-//! they need the first time.
+//! The tests are ignored, with a message, if the machine has no Python with the module `venv`, or no network to download libraries the
+//! first time.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fs;
@@ -28,7 +28,7 @@ fn main() {
         false => place.prepare(),
     };
     if let Err(reason) = &ready {
-        // The list of tests is left out by `--quiet`.
+        // Written here, because `--quiet` suppresses the list of tests.
         eprintln!("{} files of tests are ignored: {reason}", TESTS.len());
     }
     let trials = TESTS.map(|name| {
@@ -40,14 +40,14 @@ fn main() {
     libtest_mimic::run(&arguments, trials.into()).exit();
 }
 
-/// Where what lies.
+/// Folders that the tests use.
 #[derive(Clone)]
 struct Place {
     /// The package and its tests in the repository.
     sources: PathBuf,
-    /// What this build made.
+    /// The output of this build.
     built: PathBuf,
-    /// The environment, and the package with its extension module.
+    /// The virtual environment, and the package with its extension module.
     work: PathBuf,
 }
 
@@ -66,7 +66,7 @@ impl Place {
         self.work.join("venv/bin/python")
     }
 
-    /// Makes the environment, unless it is there, and lays the package out.
+    /// Creates the virtual environment if it is missing or its requirements have changed, and the package.
     fn prepare(&self) -> Result<(), String> {
         let requirements = self.sources.join("tests/requirements.txt");
         let wanted = fs::read_to_string(&requirements).expect("the requirements can be read");
@@ -94,7 +94,7 @@ impl Place {
         Ok(())
     }
 
-    /// The package as a wheel would have it.
+    /// Copies the package's files into one folder, as in a wheel.
     fn lay_out(&self) {
         let package = self.work.join("package/baton");
         fs::create_dir_all(&package).expect("a folder");
@@ -105,14 +105,14 @@ impl Place {
                 fs::copy(&path, package.join(name)).expect("it can be copied");
             }
         }
-        // A build of this crate alone leaves one beside the program, which gets old.
+        // The newer library is used: the one next to the program is only updated if this crate is built by itself.
         let places = ["", "deps"].map(|folder| self.built.join(folder));
         let libraries = places.map(|place| place.join("libbaton_python.so"));
         let modified = |path: &&PathBuf| fs::metadata(path).and_then(|file| file.modified()).ok();
         let library = libraries.iter().max_by_key(modified);
         let library = library.expect("there are two places");
         let module = package.join("_baton.abi3.so");
-        // Another process may have the one before loaded.
+        // Another process may have loaded the old module, so do not overwrite it.
         let _ = fs::remove_file(&module);
         fs::copy(library, module).expect("the library is built with the tests");
     }
@@ -130,7 +130,7 @@ impl Place {
     }
 }
 
-/// Runs a command, or says what it said.
+/// Runs a command; on failure, returns its output.
 fn run(command: &mut Command) -> Result<(), String> {
     let said = |output: &Output| {
         let text = [&output.stdout[..], &output.stderr[..]].concat();

@@ -1,6 +1,6 @@
 //! Policies written in Python. Each call takes the interpreter's lock and some microseconds.
 //!
-//! The first exception ends the run. Until then, or if a policy gives no answer, nothing changes.
+//! The first exception ends the run. No policy is called between the exception and the end of the run.
 
 /// Gives a Python class that wraps a value a getter for each of these parts of the value.
 macro_rules! getters {
