@@ -31,7 +31,7 @@ pub struct Comparison {
 pub struct KeyDifference {
     /// Path of the key.
     pub path: String,
-    /// Its values in the first and in the second study; empty where a study leaves the key to profile and defaults.
+    /// Values of the key in the first and in the second study; empty where a study leaves the key to profile and defaults.
     pub values: (Cell, Cell),
 }
 

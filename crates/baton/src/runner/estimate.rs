@@ -174,7 +174,7 @@ mod tests {
         jobs.begin(2, 10.0);
         jobs.advance(1, 0.0, 0.0);
         jobs.advance(1, 0.5, 10.0);
-        // Jobs 0 and 1 take 10 s and 20 s, so others take 15 s: job 1 has 10 s left, job 2 15 s; then come jobs 3 and 4.
+        // Jobs 0 and 1 take 10 s and 20 s, so others take 15 s: job 1 has 10 s left, job 2 15 s; then jobs 3 and 4 begin.
         assert_eq!(jobs.left(10.0), Some(30.0));
         assert_eq!((jobs.done(), jobs.share()), (1, 0.3));
     }

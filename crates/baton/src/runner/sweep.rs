@@ -24,7 +24,7 @@ pub struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// Does all runs that this process and others have not done. Returns how many runs this process did.
+    /// Does all runs that no process has done yet, or waits for processes that do them. Returns how many this process did.
     ///
     /// # Errors
     /// Fails if a run cannot be started, if a result cannot be stored, or if the user interrupts. Earlier results stay in the store.

@@ -167,7 +167,7 @@ fn a_schema_describes_all_that_is_written() {
             undescribed(&written, &schema, &schema, command),
             Vec::<String>::new()
         );
-        // Its parts have descriptions.
+        // Nested keys also have descriptions.
         let rate = &schema["$defs"]["LongRun"]["properties"]["request_rate"]["description"];
         assert_eq!(rate, "Complete responses per second of simulated time.");
     }

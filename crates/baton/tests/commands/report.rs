@@ -110,7 +110,7 @@ fn the_second_of_two_files_is_compared_with_the_first() {
         .ok();
     let html = bench.read("page.html");
     assert!(html.contains("against its counterpart in before.json"));
-    // Configurations differ in a key, which tells them from each other: each is compared with the first.
+    // The configurations differ in a key, so the second has no counterpart and is compared with the first.
     assert!(html.contains("before.json, y") && html.contains("after.json, y"));
 }
 

@@ -28,7 +28,7 @@ pub struct Condition {
 /// Required value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// This switch is on.
+    /// The value is `true`.
     On,
     /// The value is this name.
     Is(&'static str),

@@ -47,7 +47,7 @@ pub struct Key {
 pub struct Choice {
     /// The other key.
     pub path: String,
-    /// Its values.
+    /// The values of which it must have one.
     pub values: Vec<String>,
 }
 

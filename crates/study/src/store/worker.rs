@@ -95,7 +95,7 @@ pub enum Life {
     Dead,
 }
 
-/// This process, at work in a store. Dropping this removes its file.
+/// This process, at work in a store. Dropping the value removes the process's file.
 #[derive(Debug)]
 pub struct Worker {
     note: Note,

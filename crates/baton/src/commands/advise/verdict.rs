@@ -182,7 +182,7 @@ pub struct Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// This is no handoff itself.
+    /// The way without handoff, which others are compared with.
     Baseline,
     /// More requests: the whole interval is above 0, and its middle is 1 % or more.
     Faster,

@@ -125,8 +125,8 @@ impl Configuration {
         self.offered().is_some()
     }
 
-    /// Returns the configuration that this one is compared with: of several sources, the one of the first source with the same name and keys;
-    /// otherwise the first one.
+    /// Returns the configuration that this one is compared with: with several sources, that of the first source with the same name and
+    /// keys; otherwise the first configuration.
     fn baseline<'a>(&self, all: &'a [Self]) -> Option<&'a Self> {
         let first = all.first()?;
         let mut firsts = all.iter().filter(|one| one.source == first.source);

@@ -98,7 +98,7 @@ enum Logs {
     Never,
     /// The log replaces a generated one.
     ForLoad,
-    /// The log is run in addition to the others, as excerpts are.
+    /// The log is run in addition to the study's own logs, as excerpts are.
     Beside,
 }
 

@@ -1,5 +1,5 @@
 //! Runs from two starts: that of the experiment, in which clients come one after another, and an overloaded one, in which all clients
-//! connect at once. Only if both lead to the same request rate has the run outlasted its start.
+//! connect at the same time. Only if both lead to the same request rate has the run outlasted its start.
 
 use crate::failure::Failure;
 use crate::runner::{Interrupt, Job, run_each};

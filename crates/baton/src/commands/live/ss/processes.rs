@@ -10,7 +10,7 @@ use std::path::Path;
 pub struct Process {
     /// Process number.
     pub pid: u32,
-    /// Its name.
+    /// Process name.
     pub name: String,
 }
 

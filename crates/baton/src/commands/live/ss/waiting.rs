@@ -3,7 +3,7 @@
 use baton_tcp::{Info, Limit, State, TimerKind};
 use baton_wire::Span;
 
-/// Returns everything that the connection waits for, most pressing first; empty if it can continue at once, or is idle.
+/// Returns everything that the connection waits for, most pressing first; empty if it can continue immediately, or is idle.
 pub fn waits_for(state: State, receive_queue: u64, send_queue: u64, info: &Info) -> Vec<String> {
     let mut waits = Vec::new();
     if receive_queue > 0 {
