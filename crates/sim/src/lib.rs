@@ -1,7 +1,7 @@
 //! Virtual time, processors, caches, DRAM, wires, and the machine that combines them.
 //!
 //! [`run`] simulates an [`config::Experiment`] and returns [`results::Results`]. Equal experiments give bit-identical results. The
-//! first four rows below are the way of a packet from a client to the application.
+//! first four rows below follow a packet from a client to the application.
 //!
 //! | to find | look in |
 //! |---|---|

@@ -128,8 +128,8 @@ pub fn load_workload(
     Ok(((0..).zip(load).map(paced).collect(), facts))
 }
 
-/// Refuses a rate at which a run may end before its first connection is due. A rate counts requests, and the requests of a connection follow
-/// each other, so long connections come rarely.
+/// Refuses a rate at which a run may end before its first connection is due. A rate counts requests, and the requests of a connection
+/// follow each other, so long connections arrive rarely.
 fn check_connections_come(
     experiment: &Experiment,
     load: &Load,

@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 pub enum ApplicationConfig {
-    /// A web server: files, and content made for each response.
+    /// A web server: files, and content generated for each response.
     Web(web::Config),
-    /// A web server that sends pages while it makes them, piece by piece, behind a cork (batching 3.1, "cork timer"), and closes after
-    /// each.
+    /// A web server that sends each page piece by piece while it generates the page, with a cork (batching 3.1, "cork timer"), and then
+    /// closes the connection.
     Pages(PagesConfig),
-    /// A live stream: a block every so often, sent to whoever asks for it (data-caching 6.4). Clients ask with a `fixed`
-    /// workload of blocks of this size.
+    /// A live stream, which sends a block at regular intervals to each client that requests it (data-caching 6.4). Clients use a `fixed`
+    /// workload with files of the block's size.
     Live(LiveConfig),
-    /// A server of remote files, read and written in ranges (data-caching 6.4). Clients ask with a `remote-files` workload.
+    /// A server of remote files, which are read and written in ranges (data-caching 6.4). Clients use a `remote-files` workload.
     RemoteFiles,
 }
 
@@ -28,7 +28,7 @@ impl Default for ApplicationConfig {
     }
 }
 
-/// How pages are made.
+/// How pages are generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PagesConfig {
@@ -46,10 +46,10 @@ pub struct LiveConfig {
     /// Bytes of a block.
     #[schemars(range(min = 1, max = MOST_BLOCK_BYTES))]
     pub block_bytes: u32,
-    /// From one block to the next, microseconds.
+    /// Time between two blocks, microseconds.
     #[schemars(range(min = 1))]
     pub interval_us: u32,
-    /// Tell the kernel that a block is not asked for again, so that it leaves a NIC's cache as soon as it is delivered.
+    /// Tell the kernel that blocks are not requested again, so that each leaves a NIC's cache as soon as it is delivered.
     pub evict_delivered: bool,
 }
 

@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostConfig {
-    /// What results of `baton bench` call it.
+    /// Name of the host in results of `baton bench`.
     pub name: String,
-    /// Processors, all alike, each with a queue of its own of a NIC that has several. `baton run` uses one.
+    /// Number of identical processors, each with its own queue on a NIC that has several. `baton run` uses one processor.
     #[schemars(range(min = 1))]
     pub cores: u8,
     /// Clock of a processor, MHz.
     #[schemars(range(min = 1, max = ProcessorConfig::MOST_MHZ))]
     pub clock_mhz: u32,
-    /// Instructions of a cycle in which memory does not stall the processor.
+    /// Instructions per cycle while memory does not stall the processor.
     #[schemars(range(min = 1, max = ProcessorConfig::MOST_INSTRUCTIONS))]
     pub instructions_per_cycle: u32,
     /// Level-1 data cache.
@@ -29,13 +29,13 @@ pub struct HostConfig {
     pub l2: CacheConfig,
     /// Memory behind the caches.
     pub dram: DramConfig,
-    /// Translation of addresses.
+    /// Address translation.
     pub tlb: TlbConfig,
-    /// A level-2 miss also fetches the next line.
+    /// Whether a level-2 miss also fetches the next line.
     pub prefetch_next_line: bool,
     /// What DMA writes do to the level-2 cache.
     pub dma: DmaPolicy,
-    /// Most readiness events one wait call returns.
+    /// Maximum number of readiness events that one wait call returns.
     #[schemars(range(min = 1))]
     pub wait_events: u32,
     /// Kernel parameters.
@@ -129,7 +129,7 @@ macro_rules! host_instructions {
         }
 
         impl HostInstructions {
-            /// The count of one operation.
+            /// Returns the instruction count of an operation.
             pub fn of(&self, op: Op) -> u32 {
                 match op { $(Op::$op => self.$field,)* }
             }
@@ -158,9 +158,9 @@ host_instructions! {
     tcp_input = TcpInput: 600,
     /// TCP output of one segment.
     tcp_output = TcpOutput: 500,
-    /// Make a connection (SYN received).
+    /// Create a connection from an entry of the SYN cache.
     tcp_open = TcpOpen: 2000,
-    /// Take a connection apart.
+    /// Tear a connection down.
     tcp_close = TcpClose: 1000,
     /// Run one timer of a connection.
     tcp_timer = TcpTimer: 200,
@@ -176,11 +176,11 @@ host_instructions! {
     socket_buffer = SocketBuffer: 150,
     /// Wake the owner of a socket.
     socket_wakeup = SocketWakeup: 300,
-    /// Make or free a socket.
+    /// Create or free a socket.
     socket_create = SocketCreate: 800,
     /// Enter and leave the kernel.
     syscall_entry = SyscallEntry: 300,
-    /// accept: a descriptor for a new connection.
+    /// accept: allocate a descriptor for a new connection.
     syscall_accept = SyscallAccept: 800,
     /// Body of read.
     syscall_read = SyscallRead: 400,
@@ -200,7 +200,7 @@ host_instructions! {
     syscall_wait_event = SyscallWaitEvent: 200,
     /// Application: main loop, per event.
     app_loop = AppLoop: 200,
-    /// Application: take on a new connection.
+    /// Application: accept a new connection.
     app_accept = AppAccept: 800,
     /// Application: parse one request.
     app_parse = AppParse: 2000,
@@ -208,37 +208,40 @@ host_instructions! {
     app_lookup = AppLookup: 800,
     /// Application: make the response header.
     app_header = AppHeader: 1000,
-    /// Go on with another process. Assumed: registers, address space, run queues; some microseconds in these years (lmbench).
+    /// Switch to another process. Assumed: registers, address space, run queues; some microseconds at the time (lmbench).
     context_switch = ContextSwitch: 2000,
-    /// Application: begin a program that makes content: take its query apart, make what stands around the page. Assumed.
+    /// Application: start a program that generates content: parse its query and generate the frame of the page. Assumed.
     app_program = AppProgram: 3000,
-    /// Application: make a process for a request, and see its end. Assumed: fork, exec, wait and exit took about a millisecond in these years (lmbench).
+    /// Application: create a process for a request, and reap it when it exits. Assumed: fork, exec, wait and exit took about a millisecond at the
+    /// time (lmbench).
     app_process = AppProcess: 400000,
-    /// Application: choose an advertisement for a client. Assumed: ten for each of SPECweb99's 360 records.
+    /// Application: choose an advertisement for a client. Assumed: ten instructions for each of SPECweb99's 360 records.
     app_advertisement = AppAdvertisement: 3600,
-    /// Application: look where an advertisement is to stand, per KiB. Assumed: two for each byte.
+    /// Application: find the places for advertisements, per KiB. Assumed: two instructions per byte.
     app_search = AppSearch: 2048,
-    /// Application: take a form apart, make an entry of a log of it. Assumed.
+    /// Application: parse a form and log it. Assumed.
     app_form = AppForm: 3000,
     /// Application: produce dynamic content, per KiB.
     app_dynamic = AppDynamic: 1000,
     /// Application: log the request, finish.
     app_finish = AppFinish: 800,
-    /// Driver: look one block up in the directory of a NIC's cache. Measured: own directory, callgrind (`nic_cache/costs.rs`): a hit. Not scaled, nor are cache_insert and cache_remove.
+    /// Driver: look one block up in the directory of a NIC's cache. Measured by callgrind (`nic_cache/costs.rs`): a hit. Not scaled; nor are
+    /// cache_insert and cache_remove.
     cache_lookup = CacheLookup: 141,
-    /// Driver: give a block a place in the directory of a NIC's cache, and take out the one that makes room. Measured likewise: a miss of which a block makes room, 358, less the look-up.
+    /// Driver: insert a block into the directory of a NIC's cache, and remove the block that it replaces. Measured in the same way: 358 for a miss
+    /// that evicts a block, minus the lookup.
     cache_insert = CacheInsert: 217,
-    /// Driver: take a block out of a directory. Measured likewise.
+    /// Driver: remove a block from a directory. Measured in the same way.
     cache_remove = CacheRemove: 126,
-    /// File system: find a page's memory in the file cache. Assumed: a part of the work on a page that memory without limit spares.
+    /// File system: find a page in the file cache. Assumed: the part of the work on a page that is not needed if the cache has no limit.
     file_page_lookup = FilePageLookup: 100,
-    /// File system: start a read of the disk. Assumed: down through file system, buffer layer and disk driver.
+    /// File system: start a disk read. Assumed: the path through file system, buffer layer and disk driver.
     disk_read = DiskRead: 6000,
-    /// Disk controller's driver: take the interrupt that ends a read, wake who waits. Assumed: interrupt, completion, wake-up.
+    /// Disk controller's driver: handle the interrupt that ends a read, and wake the waiting process. Assumed: interrupt, completion, wake-up.
     disk_done = DiskDone: 4000,
-    /// File system: enter one page that was read into the file cache, or take one out. Assumed: allocate, enter, queue.
+    /// File system: insert a page that was read into the file cache, or remove a page. Assumed: allocate, insert, queue.
     file_page_enter = FilePageEnter: 300,
-    /// Driver: begin a transfer of commands, by the doorbell. Assumed: write a register, and what the driver does around it.
+    /// Driver: start a transfer of commands by ringing the doorbell. Assumed: a register write, and what the driver does around it.
     driver_doorbell = DriverDoorbell: 300,
     /// Copy a KiB between the application and a buffer of the link to an adapter. Assumed: a load and a store for each eight bytes.
     copy_kilobyte = CopyKilobyte: 256,

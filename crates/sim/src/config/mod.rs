@@ -34,10 +34,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Experiment {
-    /// What to call it.
+    /// Name of the experiment.
     pub name: String,
-    /// The NICs that the server has, each with a wire and a subnet of its own: how many, all as `nic` says, or a table for each kind, which
-    /// says in what it differs from `nic` (and under `adapter` in what from `offload.adapter`), how many of it there are, and its name.
+    /// The server's NICs, each with its own wire and subnet: their number, if all are configured by `nic`, or a table for each kind of NIC,
+    /// with the keys in which it differs from `nic` (and under `adapter` from `offload.adapter`), the number of NICs, and a name.
     ///
     /// ```toml
     /// [[nics]]
@@ -53,26 +53,26 @@ pub struct Experiment {
     pub run: RunConfig,
     /// What the clients ask for.
     pub workload: WorkloadConfig,
-    /// When they ask: without a rate as soon as they can, in a closed loop.
+    /// When clients send requests. Without a rate: as soon as they can, in a closed loop.
     pub load: LoadSpec,
-    /// What the server does for them.
+    /// What the server does for its clients.
     pub application: ApplicationConfig,
-    /// Who asks.
+    /// The clients.
     pub clients: ClientsConfig,
     /// The server's TCP, on the host and on the NIC.
     pub tcp: baton_tcp::Config,
     /// The server.
     pub host: HostConfig,
-    /// Its NICs, where `nics` says nothing else.
+    /// The server's NICs, unless `nics` overrides a value.
     pub nic: NicConfig,
-    /// The wire between each NIC and its clients, each direction.
+    /// The wire between each NIC and its clients, in each direction.
     pub wire: WireConfig,
-    /// What joins host memory, NICs and disks: a table, or a name such as `pci-64-33` (width and clock), `pci-x-133` or `pcie-4-x16`
-    /// (generation and lanes).
+    /// The interconnect of host memory, NICs and disks: a table, or a name such as `pci-64-33` (width and clock), `pci-x-133` or
+    /// `pcie-4-x16` (generation and lanes).
     pub interconnect: InterconnectConfig,
-    /// What host and NICs say to each other, and who establishes connections.
+    /// How host and NICs communicate, and which of them establish connections.
     pub offload: OffloadConfig,
-    /// What is behind the file cache, where that has a limit (`host.kernel.file_cache.kib`).
+    /// The disks behind the file cache, if the cache has a limit (`host.kernel.file_cache.kib`).
     pub disk: DiskConfig,
 }
 
@@ -204,7 +204,7 @@ pub(crate) fn positive(path: &str, value: u64) -> Result<(), Invalid> {
     }
 }
 
-/// Checks a size that is allocated at once, so that a typing error does not request all memory.
+/// Checks a size for which memory is allocated in advance, so that a typing error does not request all memory.
 pub(crate) fn one_to(most: u32, path: &str, value: u32) -> Result<(), Invalid> {
     if (1..=most).contains(&value) {
         Ok(())

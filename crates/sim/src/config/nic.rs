@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NicConfig {
-    /// Instruction rate of its processor, millions a second.
+    /// Instruction rate of the NIC's processor, millions per second.
     #[schemars(range(min = 1, max = NicProcessorConfig::MOST_MIPS), extend("x-unit" = "MIPS"))]
     pub mips: u32,
     /// Firmware parameters.
     pub firmware: baton_nic::Config,
-    /// How it uses the interconnect, where that takes time.
+    /// How the NIC uses the interconnect. Without effect if the interconnect is ideal.
     pub dma: DmaConfig,
     /// Multipliers of the instruction counts, in per cent.
     pub scale: NicScale,
@@ -30,13 +30,13 @@ pub struct NicConfig {
     pub hardware: Option<Box<NicHardware>>,
 }
 
-/// A hash table whose chains the firmware searches, in addition to what every lookup takes.
+/// A hash table whose chains the firmware searches, at a cost in addition to that of every lookup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LookupConfig {
-    /// Chains. 0: a lookup takes the same, however many connections the NIC has.
+    /// Number of chains. 0: the cost of a lookup does not depend on the number of connections on the NIC.
     pub buckets: u32,
-    /// Instructions to compare a packet with a connection of its chain, scaled as those of a lookup.
+    /// Instructions to compare a packet with a connection of its chain, scaled like those of a lookup.
     pub compare_instructions: u32,
 }
 
@@ -45,7 +45,7 @@ pub struct LookupConfig {
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("x-unit" = "%"))]
 pub struct NicScale {
-    /// Lookup, and passing packets of host connections on.
+    /// Lookup, and forwarding of packets of host connections.
     pub host: u32,
     /// All work for offloaded connections.
     pub offload: u32,
@@ -60,42 +60,42 @@ impl Default for NicScale {
     }
 }
 
-/// How a NIC uses the interconnect. Without effect where that is ideal.
-/// What goes together is said by [batching](crate::config::OffloadConfig).
+/// How a NIC uses the interconnect. Without effect if the interconnect is ideal. Which descriptors cross together is decided by
+/// [batching](crate::config::OffloadConfig).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DmaConfig {
-    /// Bytes of an entry of the driver's ring: one contiguous piece of host memory.
+    /// Bytes of an entry of the driver's ring, which describes one contiguous piece of host memory.
     #[schemars(range(min = 1, max = MOST_ENTRY_BYTES))]
     pub descriptor_bytes: u32,
     /// Bytes of an entry of the host's ring, and of the descriptor of a receive buffer.
     #[schemars(range(min = 1, max = MOST_ENTRY_BYTES))]
     pub event_bytes: u32,
-    /// Reads of packet data under way at a time. If that is more than one and takes no set-up, the parts of a packet are taken up
-    /// together, and their places are free for others when all are there.
+    /// Maximum number of reads of packet data in progress. If it is above 1 and `read_setup_ns` is 0, all parts of a packet are read
+    /// together, and their slots become free together.
     #[schemars(range(min = 1, max = MOST_IN_FLIGHT))]
     pub reads_in_flight: u32,
-    /// From the end of a read of packet data to the next, while the DMA engine is set up for that, nanoseconds.
+    /// Time from the end of a read of packet data to the start of the next, for setting up the DMA engine, nanoseconds.
     #[schemars(range(max = MOST_SETUP_NS))]
     pub read_setup_ns: u32,
-    /// From one start of a write of data to host memory to the next, while the DMA engine is set up for that, nanoseconds.
+    /// Time between the starts of two writes of data to host memory, for setting up the DMA engine, nanoseconds.
     #[schemars(range(max = MOST_SETUP_NS))]
     pub write_setup_ns: u32,
-    /// Most bytes of one read of data; absent: no limit.
+    /// Maximum bytes of one read of data; absent: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub read_limit_bytes: Option<u32>,
-    /// Most bytes of one write of data; absent: no limit.
+    /// Maximum bytes of one write of data; absent: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub write_limit_bytes: Option<u32>,
-    /// Packets that may wait for data from host memory, and as many for a write to it; the firmware pauses meanwhile.
+    /// Number of data transfers in progress, in both directions together, at which the firmware takes no further requests.
     #[schemars(range(min = 1, max = MOST_IN_FLIGHT))]
     pub packets_in_flight: u32,
     /// Registers of the NIC that the driver writes while it handles an interrupt.
     #[schemars(range(max = MOST_REGISTER_WRITES))]
     pub interrupt_register_writes: u32,
-    /// Number of register writes that the interconnect has not taken yet and with which the processor continues to work. With more, it waits.
+    /// Maximum number of register writes not yet taken by the interconnect while the processor continues to work; with more, it waits.
     /// Absent: it never waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub posted_register_writes: Option<u32>,
@@ -209,7 +209,7 @@ nic_instructions! {
     timer = Timer: 300,
     /// Carry out a nic_cache_init or nic_cache_insert. Assumed: half of what a packet of the host costs.
     cache_insert = CacheInsert: 300,
-    /// Append a part in host memory to a packet, headers aside. Assumed: read a descriptor, start a transfer.
+    /// Append a part in host memory, other than headers, to a packet. Assumed: read a descriptor, start a transfer.
     append_memory = AppendMemory: 100,
     /// Append a part in the cache to a packet. Assumed: read a descriptor, add to what the transmit engine gathers.
     append_cache = AppendCache: 100,
@@ -217,7 +217,7 @@ nic_instructions! {
     copy_line = CopyLine: 32,
     /// Begin a transfer of responses to the host. Assumed: half of what an event costs.
     transfer = Transfer: 200,
-    /// Begin a transfer of data, or take note that it is over. Assumed: half of what an event costs.
+    /// Begin a transfer of data, or notice its completion. Assumed: half of what an event costs.
     dma = Dma: 200,
 }
 
@@ -325,7 +325,7 @@ impl Experiment {
         let Some(hardware) = self.nic.hardware.as_deref_mut() else {
             return;
         };
-        // Clients have no NICs that could stop.
+        // Clients have no NICs that pause frames could stop.
         hardware.pause.sends = false;
         let (rings, dma) = (hardware.descriptors, hardware.dma);
         self.wire.rate_mbps = hardware.link.mbps;

@@ -14,28 +14,28 @@ use toml::{Table, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum NicsConfig {
-    /// So many, all as [`Experiment::nic`] says.
+    /// This many NICs, all configured by [`Experiment::nic`].
     Alike(#[schemars(range(min = 1, max = MOST_NICS))] u32),
-    /// These, in order.
+    /// NICs of these kinds, in order.
     Kinds(Vec<NicKind>),
 }
 
-/// NICs of one kind. All keys but the first three are those of [`Experiment::nic`] in which it differs from that.
+/// NICs of one kind. All keys except the first three override those of [`Experiment::nic`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-differs-from" = "nic"))]
 pub struct NicKind {
-    /// What results call it.
+    /// Name of the kind in results.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// How many of it.
+    /// Number of NICs of this kind.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = MOST_NICS))]
     pub count: u32,
-    /// In what it differs from `offload.adapter`.
+    /// Keys that override those of `offload.adapter`.
     #[serde(default, skip_serializing_if = "Table::is_empty")]
     #[schemars(with = "OffloadAdapterConfig", extend("x-differs-from" = "offload.adapter"))]
     pub adapter: Table,
-    /// In what it differs from `nic`.
+    /// Keys that override those of `nic`.
     #[serde(flatten)]
     #[schemars(with = "NicConfig")]
     pub nic: Table,
@@ -105,8 +105,8 @@ impl NicsConfig {
 }
 
 impl Experiment {
-    /// Returns one copy of the experiment per NIC, in order, in which `nic` and the adapter's part have the values of that NIC, and what its
-    /// hardware decides has those of the hardware. Unless the interconnect has a model, it is the bus of the first NIC with hardware.
+    /// Returns one copy of the experiment per NIC, in order. `nic` and `offload.adapter` have the values of that NIC, and keys that follow
+    /// from its hardware have the hardware's values. An ideal interconnect is replaced by the bus of the first NIC with hardware.
     ///
     /// # Errors
     /// A kind of NIC sets a key that no NIC has.

@@ -8,10 +8,10 @@ use baton_nic::adapter::AdapterConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What host and adapters say to each other, and how long it takes them to notice.
+/// How host and adapters communicate, and how long they take to notice messages.
 ///
-/// Each NIC is an adapter. A connection is of the one on whose address it came, and that one answers it, unless
-/// `host.kernel.affinity` chooses another. What their work costs is in [`host`](Experiment::host) and [`nic`](Experiment::nic).
+/// Each NIC is an adapter. A connection belongs to the adapter at whose address it arrived. That adapter also answers it, unless
+/// `host.kernel.affinity` chooses another. The costs of their work are in [`host`](Experiment::host) and [`nic`](Experiment::nic).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadConfig {
@@ -19,9 +19,9 @@ pub struct OffloadConfig {
     pub established_by: EstablishedBy,
     /// The host's half.
     pub host: OffloadHostConfig,
-    /// The adapters' half, where a kind of NIC does not [differ](super::NicKind::adapter).
+    /// The adapters' half, unless a kind of NIC [overrides](super::NicKind::adapter) it.
     pub adapter: OffloadAdapterConfig,
-    /// What lies between, beside the interconnect.
+    /// The link between them, in addition to the interconnect.
     pub link: LinkConfig,
 }
 
@@ -31,7 +31,7 @@ pub struct OffloadConfig {
 pub enum EstablishedBy {
     /// On the adapter, which has all of TCP.
     Adapter,
-    /// On a stack of the host's own, which hands off those that `host.kernel.selection` chooses.
+    /// In the host's own stack, which hands off the connections that `host.kernel.selection` chooses.
     #[default]
     Host,
 }
@@ -42,10 +42,10 @@ pub enum EstablishedBy {
 pub struct OffloadHostConfig {
     /// Batching, cork and everything else about descriptors.
     pub interface: OsLayerConfig,
-    /// How it wakes up.
+    /// How the host wakes up.
     pub wake_up: WakeUpConfig,
-    /// How much it does in one piece of work: one thing is what one response brings or, when there is none, what the application does about
-    /// one event. An interrupt comes only to a host that sleeps.
+    /// How much the host does in one piece of work. One item is the processing of one response or, if there is none, the application's
+    /// reaction to one event. Only a sleeping host is interrupted.
     pub piece: Piece,
 }
 
@@ -76,20 +76,20 @@ const RING_DEPTH: u32 = 4096;
 pub struct OffloadAdapterConfig {
     /// Batching and everything else about descriptors.
     pub interface: AdapterConfig,
-    /// How it wakes up.
+    /// How the adapter wakes up.
     pub wake_up: WakeUpConfig,
-    /// How much it does in one piece of work. If that is one thing, the scheduler, the lengths of queues and the burst of
-    /// [`nic.firmware`](baton_nic::Config) hold.
+    /// How much the adapter does in one piece of work. If it is one item, the scheduler, queue lengths and burst of
+    /// [`nic.firmware`](baton_nic::Config) apply.
     pub piece: Piece,
 }
 
-/// How much a side does in one piece of work: what that sends leaves when it is done, and nothing comes between.
+/// How much a side does in one piece of work. A piece is never interrupted, and its output leaves when it is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Piece {
-    /// All that is there, as a process does that wakes up (the batching paper).
+    /// All pending work, like a process that wakes up (the batching paper).
     All,
-    /// One thing, as firmware does that takes it from a queue (handoff-policies 3.1).
+    /// One item, like firmware that takes it from a queue (handoff-policies 3.1).
     #[default]
     One,
 }
@@ -111,22 +111,22 @@ impl Default for OffloadAdapterConfig {
     }
 }
 
-/// From the arrival of something at a side that sleeps until it works.
+/// Time that a sleeping host or adapter takes to react to new work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WakeUpConfig {
-    /// From the arrival until it works.
+    /// Time from the arrival of work until it is processed, nanoseconds.
     pub ns: u32,
-    /// How much shorter or longer that may be, evenly drawn, per cent.
+    /// Maximum random deviation from `ns`, in either direction, evenly distributed, per cent.
     #[schemars(range(max = 100))]
     pub jitter_percent: u32,
 }
 
-/// What lies between adapter and host.
+/// The link between adapter and host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkConfig {
-    /// What a crossing takes besides its time on the interconnect, nanoseconds: until the other side can see it.
+    /// Time until the receiving side sees a crossing, in addition to its time on the interconnect, nanoseconds.
     pub latency_ns: u32,
     /// Buffers in host memory, each of the size of the largest transfer.
     #[schemars(range(min = 1, max = MOST_BUFFERS))]
@@ -142,7 +142,7 @@ impl Default for LinkConfig {
     }
 }
 
-/// Maximum number of buffers, which are allocated at once.
+/// Maximum number of buffers, for which memory is allocated in advance.
 const MOST_BUFFERS: u32 = 1 << 20;
 
 /// Maximum size of IP and TCP headers with all options, bytes.

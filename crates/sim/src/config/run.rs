@@ -14,36 +14,36 @@ const WARMUP_PACKETS: u64 = 400_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunConfig {
-    /// Seed of everything that is drawn.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// Frames at the server's NIC before measurement starts, with full timing (handoff-policies 4.2). Where neither these nor
-    /// `warmup_responses` are given they are 400,000, and none if the length is given in responses.
+    /// Frames at the server's NIC before measurement starts, with full timing (handoff-policies 4.2). If neither this nor
+    /// `warmup_responses` is given: 400,000, or none if the length is given in responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup_packets: Option<u64>,
     /// Frames at the server's NIC that are measured.
     #[schemars(range(min = 1))]
     pub measured_packets: u64,
-    /// Responses before measurement starts; in place of packets.
+    /// Responses before measurement starts, instead of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup_responses: Option<u64>,
-    /// Responses that are measured; in place of packets.
+    /// Responses that are measured, instead of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub measured_responses: Option<u64>,
-    /// Simulated seconds that are measured; in place of packets.
+    /// Simulated seconds that are measured, instead of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST))]
     pub measured_seconds: Option<f64>,
-    /// Passes over the log that are measured; in place of packets. Only for workloads that are logs.
+    /// Passes over the log that are measured, instead of packets. Only for workloads that are logs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST))]
     pub measured_passes: Option<f64>,
-    /// Measure on until half of the 95 % interval of the request rate, and of the content kept off the bus, is at most this much, per
-    /// cent, and the run is steady; what was measured before it was is warm-up. At most `most_lengths` times the length.
+    /// Continue measuring until the run is steady and half of the 95 % interval of the request rate, and of the content kept off the bus,
+    /// is at most this much, per cent. What was measured before the run was steady is warm-up. At most `most_lengths` times the length.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST))]
     pub until_ci_percent: Option<f64>,
-    /// How many times the length is measured at most, where `until_ci_percent` decides.
+    /// Maximum length of the measurement with `until_ci_percent`, as a multiple of the given length.
     #[schemars(range(min = 1, max = MOST_LENGTHS))]
     pub most_lengths: u32,
     /// Interval of the time series, microseconds of simulated time.
@@ -52,13 +52,12 @@ pub struct RunConfig {
     /// Simulated seconds after which the run ends even if it saw fewer packets.
     #[schemars(range(min = 1))]
     pub limit_s: u64,
-    /// Begin with a warm file cache: as if the log, or each file, had been asked for once. Without effect where the file cache
-    /// has no limit.
+    /// Begin with a warm file cache, as if the log, or each file, had been requested once. Without effect if the file cache has no limit.
     pub preload: bool,
-    /// Charge processors and memory. Off: host and NIC take no time, only wires do.
+    /// Charge work to processors and memory. Off: host and NIC take no time, only wires do.
     pub cost_models: bool,
-    /// Call every `check()`: after each of the first 16,384 events, then with gaps that grow with the run, because a check takes as long as
-    /// there are connections (slow; for tests).
+    /// Check all invariants: after each of the first 16,384 events, then at intervals that grow with the run, because the time of a check
+    /// grows with the number of connections (slow; for tests).
     pub check: bool,
 }
 

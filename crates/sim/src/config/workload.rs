@@ -18,53 +18,53 @@ pub enum WorkloadConfig {
     Log {
         /// The log; `-` is standard input.
         path: PathBuf,
-        /// Its format, by name or spelled out; absent: the one that its first lines fit.
+        /// Format of the log, by name or spelled out; absent: the format that its first lines match.
         #[serde(default)]
         #[schemars(with = "Option<String>")]
         format: Option<FormatSpec>,
-        /// Whether it is replayed though more than half of its lines are skipped.
+        /// Whether to replay the log even if more than half of its lines are skipped.
         #[serde(default)]
         allow_skipped: bool,
-        /// Requests of one client closer than this share a connection, seconds.
+        /// Requests of one client that are less than this apart share a connection, seconds.
         #[serde(default = "fifteen")]
         #[schemars(range(min = 1))]
         persistent_s: u32,
-        /// Requests of one connection closer than this are pipelined, seconds; absent: never.
+        /// Requests of one connection that are less than this apart are pipelined, seconds; absent: never.
         #[serde(default)]
         pipeline_s: Option<u32>,
-        /// In which order its connections are replayed: `drawn` by the seed, or as in the `log`.
+        /// Order in which the log's connections are replayed: `drawn` from the seed, or as in the `log`.
         #[serde(default)]
         order: Order,
     },
-    /// Replay a synthetic log of a named or written-out generator.
+    /// Replay a synthetic log of a preset generator.
     Generated {
-        /// A preset: `demo`, `ibm`, `worldcup-lifetimes`.
+        /// Name of the preset, such as `demo`, `ibm` or `worldcup-lifetimes`.
         preset: String,
         /// Requests in the log; replay starts again at its end.
         #[serde(default = "two_hundred_thousand")]
         #[schemars(range(min = 1, max = MOST_REQUESTS))]
         requests: u32,
-        /// Requests of one client closer than this share a connection, seconds.
+        /// Requests of one client that are less than this apart share a connection, seconds.
         #[serde(default = "fifteen")]
         #[schemars(range(min = 1))]
         persistent_s: u32,
-        /// Requests of one connection closer than this are pipelined, seconds; absent: never.
+        /// Requests of one connection that are less than this apart are pipelined, seconds; absent: never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pipeline_s: Option<u32>,
     },
-    /// Replay a synthetic log of a generator that is written out.
+    /// Replay a synthetic log of a generator whose parameters are given.
     Generator {
-        /// What the log is like.
+        /// Parameters of the generator.
         spec: Box<GeneratorSpec>,
         /// Requests in the log; replay starts again at its end.
         #[serde(default = "two_hundred_thousand")]
         #[schemars(range(min = 1, max = MOST_REQUESTS))]
         requests: u32,
-        /// Requests of one client closer than this share a connection, seconds.
+        /// Requests of one client that are less than this apart share a connection, seconds.
         #[serde(default = "fifteen")]
         #[schemars(range(min = 1))]
         persistent_s: u32,
-        /// Requests of one connection closer than this are pipelined, seconds; absent: never.
+        /// Requests of one connection that are less than this apart are pipelined, seconds; absent: never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pipeline_s: Option<u32>,
     },
@@ -167,7 +167,7 @@ impl WorkloadConfig {
         }) = self
             && *load != LoadSpec::default()
         {
-            let expected = "either it or [load]";
+            let expected = "either this key or [load]";
             return Err(Invalid::new("workload.connections_per_s", rate, expected));
         }
         load.check(self.is_log()).map_err(|error| {
@@ -222,7 +222,7 @@ fn remote_files(spec: &RemoteFilesSpec) -> Result<(), Invalid> {
     percent("workload.write_percent", spec.write_percent)
 }
 
-/// Everything that clients can ask for must have a name.
+/// Symbolic names must be able to express all files and sizes that clients can request.
 const _: () =
     assert!(FixedSpec::MOST_BYTES < CONTENT_LIMIT && RemoteFilesSpec::MOST_RANGES <= FILES);
 
@@ -234,27 +234,27 @@ fn percent(path: &str, value: u32) -> Result<(), Invalid> {
     }
 }
 
-/// The clients: one connection each at a time, no cost. Where requests come at a rate, a connection that is due waits for a client without one.
+/// The clients, each with one connection at a time, at no cost. In an open loop, a connection that is due waits for an idle client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClientsConfig {
-    /// Clients, and so concurrent connections.
+    /// Number of clients, and so of concurrent connections.
     #[schemars(range(min = 1, max = MOST_CLIENTS))]
     pub connections: u32,
-    /// Trace replayers: the log is split equally among them, and so are the clients. NICs and replayers are dealt out to the
-    /// clients in turn, so that where there are as many replayers as NICs, or a multiple, each replayer uses one NIC.
+    /// Number of trace replayers, among which the log and the clients are split equally. NICs and replayers are assigned to the clients in
+    /// turn, so each replayer uses one NIC if the number of replayers is a multiple of the number of NICs.
     #[schemars(range(min = 1))]
     pub replayers: u32,
-    /// At the start, one client follows another after this many microseconds.
+    /// Time between the starts of two clients, microseconds.
     pub start_interval_us: u64,
-    /// A client acts so many microseconds after it could: when its connection is open, when the last byte of a response has come, when its
+    /// Time until a client reacts to an event, microseconds: its connection is open, the last byte of a response has arrived, or its
     /// connection has ended. Its TCP takes no time.
     pub latency_us: u64,
-    /// The clock of a client ticks every so many microseconds, and a pause for the limit of its rate (`workload.throttle`) ends with the last
-    /// tick before it would be over. 0: pauses are exact.
+    /// Time between ticks of a client's clock, microseconds. A pause that limits the client's rate (`workload.throttle`) ends at the last
+    /// tick before its exact end. 0: pauses are exact.
     pub tick_us: u64,
-    /// Whether clients say which request is the last of a connection (`Connection: close`, RFC 2616 14.10), so that the server closes it.
-    /// If not, the client closes it, unless its workload has connections that are not persistent.
+    /// Whether clients mark the last request of a connection (`Connection: close`, RFC 2616 14.10), so that the server closes it. Otherwise
+    /// the client closes it, except for non-persistent connections of its workload.
     pub announce_last: bool,
     /// The clients' TCP.
     pub tcp: baton_tcp::Config,

@@ -14,7 +14,7 @@ use super::config_error::{ConfigError, check_range};
 pub enum DiskQueue {
     /// First come, first served.
     Fcfs,
-    /// The nearest above the last one, and from the lowest again when there is none (C-LOOK; `bufqdisksort` of the BSDs).
+    /// The nearest request above the last one or, if there is none, the lowest (C-LOOK; `bufqdisksort` of the BSDs).
     #[default]
     Elevator,
 }
@@ -23,10 +23,10 @@ pub enum DiskQueue {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiskConfig {
-    /// How many.
+    /// Number of disks.
     #[schemars(range(min = 1, max = 64))]
     pub disks: u32,
-    /// Size of each, GB (10^9 bytes).
+    /// Size of each disk, GB (10^9 bytes).
     #[schemars(range(min = 1, max = 100000))]
     pub capacity_gb: u32,
     /// Revolutions a minute.
@@ -35,20 +35,20 @@ pub struct DiskConfig {
     /// Sustained rate from the medium, MB/s (10^6 bytes).
     #[schemars(range(min = 1, max = 100000))]
     pub transfer_mb_per_s: u32,
-    /// Surfaces: tracks that need no seek from one to the other.
+    /// Number of surfaces: switching between their tracks needs no seek.
     #[schemars(range(min = 1, max = 256))]
     pub heads: u32,
-    /// Seek to the next cylinder, microseconds.
+    /// Time of a seek to the next cylinder, microseconds.
     #[schemars(range(max = 1000000))]
     pub seek_track_us: u32,
-    /// Seek over all cylinders, microseconds. Between the two it grows with the root of the distance: the arm spends most of a seek
-    /// speeding up and slowing down (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994).
+    /// Time of a seek over all cylinders, microseconds. Times in between grow with the square root of the distance, because the arm spends
+    /// most of a seek speeding up and slowing down (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994).
     #[schemars(range(max = 10000000))]
     pub seek_full_us: u32,
     /// Command, controller and bus settling for each request, microseconds.
     #[schemars(range(max = 1000000))]
     pub overhead_us: u32,
-    /// Which request is next.
+    /// Which waiting request is served next.
     pub queue: DiskQueue,
 }
 

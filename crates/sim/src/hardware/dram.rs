@@ -11,11 +11,10 @@ use super::config_error::{ConfigError, check_range};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DramConfig {
-    /// From a miss to its data when a row has to be opened first: the common case with many connections
-    /// (195, handoff-policies, Table 2).
+    /// Time from a miss to its data if a row must be opened first, the common case with many connections (195, handoff-policies, Table 2).
     #[schemars(range(min = 1, max = 100000))]
     pub latency_cycles: u32,
-    /// From a miss to its data when its row is open. DDR333 opens a row in 18 ns: 36 cycles at 2 GHz less.
+    /// Time from a miss to its data if its row is open. This saves the 18 ns in which DDR333 opens a row: 36 cycles at 2 GHz.
     #[schemars(range(min = 1, max = 100000))]
     pub open_page_latency_cycles: u32,
     /// Independent banks, each with one open row; a power of two.
@@ -27,7 +26,7 @@ pub struct DramConfig {
     /// Time for which moving one cache line occupies the channel. DDR333 moves 64 bytes in 24 ns.
     #[schemars(range(max = 100000))]
     pub line_transfer_cycles: u32,
-    /// Lines of write-backs, prefetches and DMA that the controller holds back in favour of the processor's misses.
+    /// Maximum number of lines of write-backs, prefetches and DMA that the controller defers in favour of the processor's misses.
     #[schemars(range(min = 1, max = 65536))]
     pub buffer_lines: u32,
 }

@@ -17,23 +17,23 @@ const PAGE_TABLE: u64 = 1 << 41;
 
 /// The processor's translation look-aside buffers for data, in pages of 4 KiB.
 ///
-/// What neither level has is read from the page table: an access to the L2, as of a walker whose upper levels are at hand.
+/// Other translations are read from the page table by one access to the L2, as if the table's upper levels were at hand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TlbConfig {
     /// Entries of the first level; 0: translation costs nothing, as in the handoff-policies paper.
     #[schemars(range(max = Self::MOST_ENTRIES))]
     pub entries: u32,
-    /// Entries in a set of it.
+    /// Entries per set of the first level.
     #[schemars(range(min = 1, max = 64))]
     pub ways: u32,
     /// Entries of the second level.
     #[schemars(range(min = 1, max = Self::MOST_ENTRIES))]
     pub second_entries: u32,
-    /// Entries in a set of it.
+    /// Entries per set of the second level.
     #[schemars(range(min = 1, max = 64))]
     pub second_ways: u32,
-    /// Processor cycles that a look into the second level takes.
+    /// Processor cycles for a lookup in the second level.
     #[schemars(range(min = 1, max = 10000))]
     pub second_latency_cycles: u32,
 }

@@ -34,7 +34,7 @@ pub struct WireConfig {
     /// Probability that a frame is late by `reorder_delay_us`, so that others overtake it.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-unit" = "probability"))]
     pub reorder: f64,
-    /// How late such a frame is, microseconds.
+    /// Delay of frames that are overtaken, microseconds.
     pub reorder_delay_us: u32,
     /// Probability that a frame arrives corrupted; its receiver drops it.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-unit" = "probability"))]

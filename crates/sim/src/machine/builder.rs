@@ -39,7 +39,7 @@ type MakeReplacement = dyn Fn(u32) -> Box<dyn Replacement> + Send + Sync;
 /// use baton_host::{Decision, Selection, View};
 /// use baton_sim::{Machine, NoObserver, config::Experiment};
 ///
-/// /// Hands off what still has much to send.
+/// /// Hands off connections that still have much to send.
 /// #[derive(Debug)]
 /// struct Backlog(u32);
 ///

@@ -1,4 +1,4 @@
-//! Counters of caches since measurement began. Their hosts count from the start of the run.
+//! Counters of caches since measurement began, derived from counters since the start of the run.
 
 use crate::results::{FileCacheResults, NicCacheResults};
 use baton_host::NicCacheStats;

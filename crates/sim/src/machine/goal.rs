@@ -49,7 +49,7 @@ impl Machine {
         }
     }
 
-    /// Returns the share of the way to `goal` that is done; includes the goal `after` it if that counts in the same unit.
+    /// Returns the share of the way to `goal` that is done. The way includes the goal `after` it if both count in the same unit.
     pub(super) fn share(&self, goal: Goal, after: Option<Goal>) -> f64 {
         let share = |done: u64, all: u64| done as f64 / all.max(1) as f64;
         match (goal, after) {

@@ -11,8 +11,8 @@ use baton_stats::{Batch, Estimate, Mix, batches, is_drifting, is_trending, warm_
 const POINTS: usize = 100;
 /// Relative deviation of the mean size of served responses from the log's beyond which a run is not steady.
 const OTHER_SIZES: f64 = 0.1;
-/// Share of the clients by which the number of connections or of waiting packets must change for a run not to be steady, and share of the
-/// responses by which the number of lost frames must.
+/// A run is not steady if the number of connections or of waiting packets changes by this share of the clients, or the number of lost
+/// frames by this share of the responses.
 const SETTLING: f64 = 0.02;
 
 impl Machine {
@@ -68,8 +68,8 @@ impl Machine {
         if self.caches().next().is_some()
             && let Some(kept) = &mut found.content_kept_off_bus_percent
         {
-            // Batches do not show how much more caches find once they are full. For content that was not served yet because its responses
-            // are large, they may find anything from nothing to as much as for the rest.
+            // Batches do not show how much more caches will find once they are full, nor how often they will find large responses that were
+            // not served yet: never, or up to as often as other content.
             let half = kept.half_width.filter(|_| !started.caches_filling);
             kept.half_width = half.map(|half| half + (1.0 - ratio).abs() * kept.mean.abs());
         }
@@ -77,7 +77,7 @@ impl Machine {
         found
     }
 
-    /// Reports whether the state of the machine changed during the measured part as if it were on its way to another.
+    /// Reports whether the machine was still settling into another state during the measured part.
     fn is_settling(&self, started: Started) -> bool {
         let samples = self.samples_since(started);
         let clients = self.experiment.clients.connections;

@@ -210,7 +210,7 @@ pub struct NicMeter {
     instructions: [u32; TASKS.len()],
     /// Chains of the lookup table, and instructions per connection compared.
     chains: (u32, u32),
-    /// What is left of compared connections when whole ones have been charged, in parts of a connection as small as there are chains.
+    /// Comparisons not yet charged, in units of a connection divided by twice the number of chains.
     compared: u64,
     spent: u64,
     /// Instructions by task.
@@ -294,7 +294,7 @@ mod tests {
     use baton_nic::Meter as _;
 
     #[test]
-    fn a_search_costs_what_its_chain_is_long() {
+    fn the_cost_of_a_search_grows_with_its_chain() {
         let config = NicConfig {
             lookup: LookupConfig {
                 buckets: 4,

@@ -4,7 +4,7 @@ use super::clients::{Arrived, Section};
 use crate::results::{NotSteady, ResponseTime, Sample};
 use baton_stats::{Batch, Estimate, LEAST_PARTS, Mix, batches, is_trending, sectioned, warm_up};
 
-/// Share of the arrived requests that must be lost, or be added to those in progress, for the load to count as more than can be served.
+/// The load counts as more than can be served if this share of the arrived requests is lost, or is added to those in progress.
 pub(super) const SATURATED: f64 = 0.02;
 /// Minimum number of responses beyond a percentile.
 const BEYOND: f64 = 10.0;

@@ -59,7 +59,7 @@ pub trait KernelSockets {
         self.touch_application(socket, APP_RECEIVE_OFFSET, bytes, Access::Write);
     }
 
-    /// Charges for a copy of data into such a socket.
+    /// Charges for a copy of data into a socket with buffers outside the host's own memory.
     fn copy_in(&mut self, socket: SocketId, bytes: u32) {
         footprint::send_append(self.parts().1, socket.0);
         self.touch_application(socket, APP_SEND_OFFSET, bytes, Access::Read);

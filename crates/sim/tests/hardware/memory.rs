@@ -242,7 +242,7 @@ fn a_full_buffer_delays_demand() {
         ..DramConfig::default()
     });
     memory.defer_range(0, 0..10);
-    // One is in progress, four may wait, and five must go first.
+    // Of ten transfers, one is in progress, four fit into the buffer, and five must go first.
     assert_eq!(memory.demand(0, 1 << 20), 48 + 5 * 48 + 195);
 }
 
@@ -277,7 +277,7 @@ impl PlainChannel {
         }
     }
 
-    /// Returns how long a demand line waits that then takes `latency` cycles, the last of them on the channel.
+    /// Returns how long a demand line of `latency` cycles waits; the last of these cycles are on the channel.
     fn demand(&mut self, config: &DramConfig, now: u64, latency: u32) -> u64 {
         self.run_until(now);
         let mut wait = 0;

@@ -262,8 +262,8 @@ fn a_limit_that_is_set_alone_keeps_the_others() {
     assert_eq!(spec.throttle, Some(limits));
 }
 
-/// Clients that read in pieces take a server's FIN for the end only after they have read what came before it. The server closes after each
-/// response, so that each request has its own connection.
+/// Clients that read in pieces handle a server's FIN only after they have read all data before it. The server closes after each response,
+/// so that each request has its own connection.
 #[test]
 fn clients_that_read_in_pieces_read_all_that_comes_before_the_end() {
     let mut experiment = Experiment {
@@ -287,8 +287,8 @@ fn clients_that_read_in_pieces_read_all_that_comes_before_the_end() {
 }
 
 /// Clients that read in pieces keep to their rate from the first second on, whatever they request. Clients that take data as it arrives do
-/// so only in the long run, since they wait after a large file. Clients whose clock ticks do not hold it: each pause ends a part of a tick
-/// early.
+/// so only in the long run, since they wait after a large file. Clients whose clocks tick exceed their rate, because each pause ends up to
+/// a tick early.
 #[test]
 fn clients_that_read_in_pieces_hold_their_rate_at_once() {
     const CLIENTS: u32 = 100;
@@ -321,7 +321,7 @@ fn clients_that_read_in_pieces_hold_their_rate_at_once() {
     );
     let at_once = mbps(0, 0);
     assert!(at_once > 1.1 * most, "{at_once} Mb/s");
-    // A segment takes 29.2 ms, of which two ticks are waited.
+    // At the client's rate a segment takes 29.2 ms, but the client waits only two ticks of 10 ms.
     let by_ticks = mbps(Throttle::default().read_bytes, 10_000);
     let ratio = by_ticks / in_pieces;
     assert!(

@@ -140,7 +140,7 @@ fn custom_batching_replaces_the_configured_one() {
     assert_ne!(without.offload, expected.offload, "the policies differ");
 }
 
-/// Requests and responses with inline data take several descriptors, and the ring may have space for fewer. A host that retried at once
+/// Requests and responses with inline data take several descriptors, and the ring may have space for fewer. A host that retried immediately
 /// without cost would never let time pass.
 #[test]
 fn a_request_waits_until_all_of_it_fits() {
@@ -273,7 +273,7 @@ fn from_a_log(application: web::Config) -> Experiment {
     experiment
 }
 
-/// Requests that a log has on one connection use several if the server closes each connection after a response.
+/// Requests that share a connection in the log use several if the server closes each connection after a response.
 #[test]
 fn a_server_that_closes_has_a_connection_for_each_request() {
     let experiment = from_a_log(web::Config {

@@ -23,7 +23,7 @@ impl Coalescing {
         }
     }
 
-    /// Adds a frame, when `others` descriptors of the ring do not wait for the driver. Returns whether the NIC interrupts.
+    /// Adds a frame. `others` descriptors of the ring do not belong to unreported frames. Returns whether the NIC interrupts.
     pub(crate) fn add(&mut self, now: Time, others: u32) -> bool {
         if self.frames == 0 {
             self.since = now;
@@ -59,7 +59,7 @@ impl Coalescing {
         self.due().is_some_and(|due| due <= now)
     }
 
-    /// Restarts after the driver has looked at all but `left` frames. Returns whether the NIC interrupts again at once.
+    /// Restarts after the driver has looked at all but `left` frames. Returns whether the NIC interrupts again immediately.
     pub(crate) fn restart(&mut self, now: Time, left: u32, others: u32) -> bool {
         (self.frames, self.since) = (left, now);
         left > 0 && self.is_enough(others)
@@ -89,7 +89,7 @@ mod tests {
         assert!(coalescing.is_due(at(110)));
         assert!(coalescing.add(at(60), 9), "the third");
         assert!(!coalescing.restart(at(70), 1, 9));
-        assert_eq!(coalescing.due(), Some(at(170)), "what is left begins anew");
+        assert_eq!(coalescing.due(), Some(at(170)), "the time restarts");
         assert!(coalescing.add(at(80), 2), "few descriptors are left");
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NicHardware {
-    /// Name of a NIC that `baton list nics` shows, or a file: its values hold where this table gives none.
+    /// Name of a NIC that `baton list nics` shows, or a file. Its values are the defaults of this table.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub profile: String,
     /// Name of the NIC.
@@ -18,8 +18,7 @@ pub struct NicHardware {
     pub host: String,
     /// Rate of the NIC's link.
     pub link: LinkRate,
-    /// The bus that the NIC is on, the host's bus, as wide as the NIC supports: a table with the keys of `interconnect`, or a name such as
-    /// `pci-64-66`.
+    /// The host's bus, as wide as the NIC supports: a table with the keys of `interconnect`, or a name such as `pci-64-66`.
     #[schemars(extend("x-differs-from" = "interconnect"))]
     pub bus: InterconnectConfig,
     /// Descriptor rings.
@@ -108,7 +107,7 @@ pub struct PacketMemory {
     /// Bytes for received frames.
     #[schemars(range(min = LEAST_MEMORY))]
     pub receive_bytes: u32,
-    /// Bandwidth in Mb/s; each bit is written and read. Without this value, the bandwidth never limits.
+    /// Bandwidth in Mb/s; each bit is written and read. Absent: no limit.
     #[schemars(range(min = 1))]
     pub bandwidth_mbps: Option<u32>,
 }

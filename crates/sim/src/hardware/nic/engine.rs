@@ -75,14 +75,14 @@ impl<F: Frame> Nic<F> {
         around.at(until, Event::Engine(engine as u8));
     }
 
-    /// Returns how long an engine waits for its code and data in packet memory. Frame transfers leave it every second access.
+    /// Returns how long an engine waits for its code and data in packet memory. Frame transfers leave the engine every second access.
     fn wait_for_memory(&mut self, now: Time, bytes: u32) -> Span {
         let alone = self.memory_time(bytes).unwrap_or(Span::ZERO);
         let until = self.occupy_memory(now, bytes).unwrap_or(now);
         (until - now).min(alone * 2)
     }
 
-    /// Handles that an engine has finished a frame, whose DMA is next.
+    /// Handles the end of an engine's work on a frame, whose DMA is next.
     pub(super) fn handle_engine(&mut self, around: &mut impl Around<F>, engine: u8) {
         let Some(work) = self.engines[usize::from(engine)].work.take() else {
             return;
@@ -116,7 +116,7 @@ impl<F: Frame> Nic<F> {
         around.at(until, Event::Dma);
     }
 
-    /// Handles that a DMA was started.
+    /// Handles the start of a DMA.
     pub(super) fn handle_dma(&mut self, around: &mut impl Around<F>) {
         match self.starting.pop_front() {
             Some(Work::Send(Some(slot), frame)) => self.read(around, slot, frame),

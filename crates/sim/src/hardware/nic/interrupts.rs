@@ -44,7 +44,7 @@ impl Interrupt {
         }
     }
 
-    /// Records that a frame was sent. The driver does not have to reclaim `others` descriptors of the ring.
+    /// Records that a frame was sent. `others` descriptors of the ring do not wait to be reclaimed.
     pub(crate) fn handle_sent(&mut self, now: Time, others: u32) {
         let is_enough = self.sent.add(now, others);
         self.interrupt_if(is_enough);
@@ -93,8 +93,8 @@ impl Interrupt {
         is_there
     }
 
-    /// Ends an interrupt that was taken: the driver has handled all frames but this many sent and received ones, when `others` descriptors
-    /// of the ring for sending do not wait for it.
+    /// Ends an interrupt that was taken: the driver has handled all but this many sent and received frames. `others` descriptors of the
+    /// send ring do not wait to be reclaimed.
     pub(crate) fn end(&mut self, now: Time, (sent, others): (u32, u32), received: u32) {
         if self.advance(State::Masked, State::None) {
             let of_sent = self.sent.restart(now, sent, others);

@@ -132,7 +132,7 @@ impl<F: Frame> Nic<F> {
         self.receiver.arrived.pop_front()
     }
 
-    /// Handles that the firmware keeps a received frame of this length, so that it leaves packet memory.
+    /// Frees the packet memory of a received frame of this length, which the firmware keeps.
     pub fn release(&mut self, bytes: u32) {
         self.receiver.bytes -= bytes;
     }
@@ -194,7 +194,7 @@ impl<F: Frame> Nic<F> {
         around.dropped(frame, reason);
     }
 
-    /// Handles that a received frame is in packet memory.
+    /// Handles the arrival of a received frame in packet memory.
     pub(super) fn handle_stored(&mut self) {
         let Receiver {
             stored, storing, ..
@@ -218,7 +218,7 @@ impl<F: Frame> Nic<F> {
         around.submit(Operation::DmaWrite, Category::Descriptor, bytes, Some(tag));
     }
 
-    /// Handles that a frame has passed the bus.
+    /// Handles the end of a frame's transfer over the bus.
     pub(super) fn handle_written(&mut self, around: &mut impl Around<F>) {
         if let Some((frame, out)) = self.receiver.writing.pop_front() {
             self.receiver.leaving.push_back(frame);
@@ -226,7 +226,7 @@ impl<F: Frame> Nic<F> {
         }
     }
 
-    /// Handles that a frame is in host memory, and returns its slot in the driver's ring and the frame.
+    /// Handles the arrival of a frame in host memory. Returns its slot in the driver's ring and the frame.
     pub(super) fn handle_delivered(&mut self, around: &mut impl Around<F>) -> Option<&(u32, F)> {
         let receiver = &mut self.receiver;
         let frame = receiver.leaving.pop_front()?;

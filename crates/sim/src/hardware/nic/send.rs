@@ -189,7 +189,7 @@ impl<F: Frame> Nic<F> {
         self.sender.reading.front()
     }
 
-    /// Handles that a frame has been read from host memory.
+    /// Handles the end of a frame's DMA from host memory.
     pub(super) fn handle_read(&mut self, around: &mut impl Around<F>) {
         let Some((_, frame)) = self.sender.reading.pop_front() else {
             return;
@@ -202,7 +202,7 @@ impl<F: Frame> Nic<F> {
         }
     }
 
-    /// Handles that a frame to send is in packet memory.
+    /// Handles the arrival of a frame to send in packet memory.
     pub(super) fn handle_buffered(&mut self) {
         if let Some(frame) = self.sender.entering.pop_front() {
             self.sender.under_way -= 1;
@@ -226,7 +226,7 @@ impl<F: Frame> Nic<F> {
         }
     }
 
-    /// Handles that a frame was sent completely.
+    /// Handles the end of a frame's transmission.
     pub(super) fn handle_sent(&mut self, around: &mut impl Around<F>) {
         let Some((bytes, number)) = self.sender.staged.pop_front() else {
             return;

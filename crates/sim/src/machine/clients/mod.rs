@@ -75,7 +75,7 @@ pub(super) struct LogFacts {
 }
 
 impl LogFacts {
-    /// Returns `None` for a workload without end. The replayers have parts of the same log; some use one connection per request.
+    /// Returns facts about the log that the replayers share, or `None` for a workload without end.
     fn of(replayers: &[Box<dyn Workload + Send>], is_one_request_each: bool) -> Option<Self> {
         let references = replayers.first()?.references();
         let requests = references.len() as u64;
@@ -342,9 +342,9 @@ impl Clients {
         self.wakeups.push(until, number);
     }
 
-    /// Returns when a client that has begun to receive so many bytes at `now` goes on, for the limit of its rate: at the last tick of its
-    /// clock before they have taken their time. The ticks of clients are spread over the time between two, because the processes of a
-    /// machine that wake at the same tick run one after another.
+    /// Returns when a client that has begun to receive this many bytes at `now` continues: at the last tick of its clock before the limit
+    /// of its rate allows. The clients' ticks are spread over the time between two ticks, because processes of a machine that wake up at
+    /// the same tick run one after another.
     fn pause_end(&self, now: Time, number: u32) -> impl Fn(&Throttle, u64) -> Time + use<> {
         let tick = self.tick;
         let shift = tick.as_ps() / self.clients.len() as u64 * u64::from(number);
@@ -462,8 +462,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Closes the connection that the server has closed once all its data was read, and continues without waiting for the end of this
-    /// connection.
+    /// Once all data of a connection that the server has closed is read, closes it too, and continues without waiting for its end.
     fn finish(&mut self, now: Time, number: u32, conn: ConnId) -> Result<(), Violation> {
         if self.stack.readable_len(conn) > 0 {
             return Ok(());

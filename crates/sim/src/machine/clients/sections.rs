@@ -3,7 +3,7 @@
 use super::super::delay::Delays;
 use baton_wire::Span;
 
-/// Maximum number of sections. When it is reached, each two sections are joined, and sections become twice as long.
+/// Maximum number of sections. When it is reached, sections are joined in pairs and become twice as long.
 const MOST: usize = 64;
 /// Initial number of delays per section.
 const FIRST: u64 = 16;

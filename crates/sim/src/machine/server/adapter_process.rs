@@ -146,7 +146,7 @@ impl AdapterProcess {
     }
 
     fn timer(&self) -> Option<Time> {
-        // Timers that are already queued are work; their dates do not matter.
+        // Timers that are already queued are pending work, whatever their times.
         match self.process.has_timers() {
             true => None,
             false => self.engine.poll_timeout(),

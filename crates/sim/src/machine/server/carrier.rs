@@ -22,9 +22,9 @@ pub(super) enum Crossing {
     Requests(u32),
     /// This number of response descriptors, to the host.
     Responses(u32),
-    /// An interrupt of the host, which the adapter decides on apart from its responses.
+    /// An interrupt of the host that is independent of the adapter's responses.
     Interrupt,
-    /// The data of the DMA with this number, in either direction, and of the DMAs that go with it.
+    /// The data of the DMA with this number, in either direction, and of the DMAs that complete with it.
     Data(u64),
 }
 
@@ -46,7 +46,7 @@ enum Step {
     Register,
     /// The host is interrupted because responses are in its memory.
     Interrupt(u32),
-    /// The host is interrupted apart from responses.
+    /// The host is interrupted independently of responses.
     Announce,
     /// The crossing transfers its descriptors or data.
     Move(Crossing),
@@ -85,7 +85,7 @@ struct Engine {
     config: DmaConfig,
     reads: Reads,
     writes: Writes,
-    /// How the adapter interrupts the host apart from its responses; `None` if it interrupts with each transfer of responses.
+    /// How the adapter interrupts the host independently of responses; `None` if it interrupts with each transfer of responses.
     announces: Option<Operation>,
     /// Number of crossings in progress to the adapter.
     arriving: u32,
@@ -104,7 +104,7 @@ pub(super) struct Carrier {
     arriving_at_host: u32,
     /// Number of register writes that the bus has not taken yet, to adapters with a limit for them.
     awaited_writes: u32,
-    /// Number of such writes with which the host's processor continues to work.
+    /// Maximum number of these writes with which the host's processor continues to work.
     posted_writes: u32,
     latency: Span,
     /// Steps on the interconnect, by tag, and the devices to which they belong.
@@ -209,7 +209,7 @@ impl Carrier {
         self.submit(now, adapter, step, Operation::DmaWrite, bytes);
     }
 
-    /// Lets an adapter read these pieces, for its DMA with this number and the DMAs that go with it.
+    /// Lets an adapter read these pieces, for its DMA with this number and the DMAs that complete with it.
     pub(super) fn read_data(
         &mut self,
         now: Time,

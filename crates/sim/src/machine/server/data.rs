@@ -25,7 +25,7 @@ pub(super) enum LinkData {
     /// A packet of the host's own stack, or the head of a packet that is sent in parts; never split.
     #[serde(skip)]
     Packet(Packet),
-    /// A part of such a packet, at its place in memory.
+    /// A part of a packet, at its place in memory.
     #[serde(skip)]
     Part(Symbolic),
 }

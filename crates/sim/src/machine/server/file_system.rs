@@ -133,7 +133,7 @@ impl FileSockets for LayerCalls<'_, LinkData, SimulatedLink> {
     }
 }
 
-/// One of these sockets as the destination of pages of files.
+/// A socket as the destination of pages of files.
 pub(super) struct ToSocket<'a> {
     pub(super) sockets: &'a mut dyn FileSockets,
     pub(super) socket: SocketId,

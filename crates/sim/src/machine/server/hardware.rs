@@ -13,7 +13,7 @@ use baton_tcp::Segment;
 use baton_timeline::Way;
 use baton_wire::{Symbolic, Time};
 
-/// A segment in the hardware, with the time when it came.
+/// A segment in the hardware, with its arrival time.
 #[derive(Clone, Debug)]
 struct InFlight(Time, Segment<Symbolic>);
 
@@ -148,7 +148,7 @@ impl Frame for InFlight {
     }
 }
 
-/// What is around the hardware.
+/// The machine around the hardware.
 struct Outside<'a> {
     now: Time,
     events: &'a mut EventQueue<Event>,

@@ -47,7 +47,7 @@ impl OnHost<'_, '_> {
                 (self.sockets).send(socket, LinkData::Content(data))?
             }
         };
-        // All data that was sent is gone, so wait for memory or buffer space before the rest.
+        // The rest of the data has to wait for memory or for buffer space.
         if buffered < fits {
             self.around.files.wait_for_memory(socket);
         } else if fits < data.len {

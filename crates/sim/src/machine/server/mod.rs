@@ -384,7 +384,7 @@ fn end(experiment: &Experiment, number: u8, policies: &Policies) -> Result<End, 
         ..host.clone()
     };
     let mut os = OsLayer::new(interface)
-        .map_err(|error| Invalid::new("offload.host.interface", error, "one that can work"))?;
+        .map_err(|error| Invalid::new("offload.host.interface", error, "a valid interface"))?;
     if let Some(make) = policies.replacement.clone() {
         os.set_replacement(move |blocks| make(blocks));
     }

@@ -80,7 +80,7 @@ impl Reads {
         self.ready_at = now + self.setup;
     }
 
-    /// Returns when [`Reads::begin`] returns another read if no completion is needed for that, and [`Time::NEVER`] otherwise.
+    /// Returns when the next read can begin, or [`Time::NEVER`] if none waits or another must complete first.
     #[inline]
     pub(super) fn due(&self) -> Time {
         match self.under_way < self.limit && !self.waiting.is_empty() {

@@ -289,7 +289,7 @@ impl Engine {
             Invalid::new(
                 "offload.adapter.interface",
                 error.to_string(),
-                "one that can work",
+                "a valid interface",
             )
         };
         let mut adapter = Adapter::new(interface).map_err(|error| refused(&error))?;
