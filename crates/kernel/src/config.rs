@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Connections that may wait for the application to accept them, and as many again whose handshake is in progress.
+    /// Maximum number of connections that wait for the application to accept them, and, separately, of connections in the handshake.
     #[schemars(range(min = 1), extend("x-unit" = "connections"))]
     pub backlog: u32,
     /// Maximum number of mbufs (256-byte buffers) that the kernel allocates.
@@ -20,11 +20,11 @@ pub struct Config {
     /// Maximum number of clusters (2 KiB buffers) that the kernel allocates.
     #[schemars(range(min = LEAST_BUFFERS))]
     pub clusters: u32,
-    /// Buckets of the connection hash table.
+    /// Number of buckets of the connection hash table.
     #[schemars(range(min = 1, max = MOST_HASH_BUCKETS))]
     pub hash_buckets: u32,
-    /// The blocks of connections on NICs stay in the hash chains of the host, which remains in control of port numbers, and wait there when
-    /// a connection is in TIME-WAIT on the NIC.
+    /// Whether the blocks of connections on NICs stay in the host's hash chains, since the host remains in control of port numbers. They
+    /// also stay while a connection is in TIME-WAIT on the NIC.
     pub keep_blocks: bool,
     /// Entries of the ring from NIC to host, each with a buffer ready for one packet.
     #[schemars(range(min = 1))]
@@ -98,7 +98,7 @@ pub enum Expected {
 /// Minimum number of buffers that a kernel needs in addition to those on the receive ring.
 const LEAST_BUFFERS: u32 = 64;
 
-/// Maximum number of hash buckets. Buckets are allocated at once, so a typing error must not request all memory.
+/// Maximum number of hash buckets. They are allocated in advance, so a typing error must not request all memory.
 const MOST_HASH_BUCKETS: u32 = 1 << 24;
 
 impl Config {

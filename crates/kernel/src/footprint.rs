@@ -643,8 +643,8 @@ pub fn file_page<M: Meter>(m: &mut M, (mbuf, sf_buf): (u32, u32), page: u32) {
     at(m, Layer::Syscall, mbuf, MBUF_HEAD, Write);
 }
 
-/// The device reads content of a file from its pages. No processor has touched these pages. Their location matters only to main memory, so
-/// each page is assumed to be where it would be if all files were in memory.
+/// The device reads content of a file from its pages, which no processor has touched. Only main memory depends on their location, so each
+/// page is assumed to be where it would be if all files were in memory.
 pub fn file_read_by_dma<M: Meter>(m: &mut M, file: FileId, offset: u64, len: u32) {
     for (start, run) in pages(offset, len as usize) {
         let at = offset + start as u64;
@@ -676,7 +676,7 @@ pub fn disk_read<M: Meter>(m: &mut M) {
     global(m, Layer::Syscall, GLOBAL_PAGES);
 }
 
-/// A disk read ends: `came` pages were read, and `went` pages were evicted for them.
+/// A disk read ends: `came` pages were read, and `went` pages were evicted to make space for them.
 pub fn disk_done<M: Meter>(m: &mut M, came: u32, went: u32) {
     m.run(Op::DiskDone, 1);
     if came + went > 0 {

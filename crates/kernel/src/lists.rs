@@ -78,7 +78,7 @@ impl List {
 /// A hash table of fixed size whose chains hold structures, identified by number.
 #[derive(Debug)]
 pub(crate) struct Chains {
-    /// Structures of each bucket, the latest last.
+    /// Structures of each bucket, oldest first.
     chains: Vec<Vec<u32>>,
     /// Bucket of each structure, or [`NONE`] if the structure is not in the table.
     bucket_of: Vec<u32>,
@@ -149,7 +149,7 @@ impl Chains {
     pub fn check(&self) {
         let chained: usize = self.chains.iter().map(Vec::len).sum();
         let held = self.bucket_of.iter().filter(|&&bucket| bucket != NONE);
-        assert_eq!(chained, held.count(), "each is in one chain");
+        assert_eq!(chained, held.count(), "each structure is in one chain");
         for (bucket, chain) in self.chains.iter().enumerate() {
             for &one in chain {
                 let known = self.bucket_of[one as usize];

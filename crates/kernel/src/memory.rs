@@ -38,7 +38,7 @@ impl Slots {
 
     /// Frees a slot.
     pub fn release(&mut self, slot: u32) {
-        debug_assert!(slot < self.next, "slot {slot} was given out");
+        debug_assert!(slot < self.next, "slot {slot} was allocated");
         debug_assert!(self.in_use() > 0, "a slot is in use");
         self.free.push(slot);
     }
@@ -194,7 +194,7 @@ mod tests {
         slots.release(2);
         slots.check();
         assert_eq!([slots.allocate(), slots.allocate()], [Some(2), Some(0)]);
-        assert_eq!(slots.allocate_reserved(), 3, "what was promised is there");
+        assert_eq!(slots.allocate_reserved(), 3, "a reserved slot is available");
         assert_eq!((slots.in_use(), slots.available()), (4, 0));
     }
 
@@ -205,7 +205,7 @@ mod tests {
         assert!(buffers.allocate_pair_for_writer().is_none() && !buffers.has_some_for_writers());
         assert!(buffers.allocate_mbuf_for_writer().is_some());
         assert!(buffers.allocate_mbuf_for_writer().is_none());
-        assert!(buffers.allocate_pair().is_some(), "others may have them");
+        assert!(buffers.allocate_pair().is_some(), "the reserve is left");
     }
 
     #[test]

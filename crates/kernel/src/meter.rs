@@ -111,7 +111,7 @@ pub enum Op {
     SyscallWaitEvent,
     /// Application: main loop, per event.
     AppLoop,
-    /// Application: take on a new connection.
+    /// Application: accept a new connection.
     AppAccept,
     /// Application: parse one request.
     AppParse,

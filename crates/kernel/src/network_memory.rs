@@ -494,8 +494,8 @@ impl NetworkMemory {
         self.forget(conn, m);
     }
 
-    /// Releases the block of a connection that has ended on an adapter. A connection that is there in TIME-WAIT until `until` keeps its block
-    /// until then.
+    /// Releases the block of a connection that has ended on an adapter. If it is in TIME-WAIT on the adapter until `until`, it keeps its
+    /// block until then.
     pub fn ended_elsewhere<M: Meter>(
         &mut self,
         flow: &Flow,
@@ -528,7 +528,7 @@ impl NetworkMemory {
         self.keep_received(conn, readable, m);
     }
 
-    /// Frees everything that a connection holds, so that its number can be reused. A connection whose handshake failed is freed only then.
+    /// Frees everything that a connection holds, so that its number can be reused. If its handshake failed, nothing is freed earlier.
     fn forget<M: Meter>(&mut self, conn: ConnId, m: &mut M) {
         let connection = entry(&mut self.connections, conn);
         if let Some(syn) = connection.syn.take() {
@@ -613,7 +613,7 @@ impl NetworkMemory {
         self.connections.get(conn.0 as usize)?.socket
     }
 
-    /// Asserts that each buffer has an owner, where `with_pages` mbufs are lent with pages.
+    /// Asserts that each buffer has an owner, given the number of mbufs that are lent with pages.
     pub fn check(&self, with_pages: usize) {
         self.buffers.check();
         self.blocks.check();
@@ -625,7 +625,7 @@ impl NetworkMemory {
         assert_eq!(blocks, self.block_slots.in_use() as usize);
         let syns = self.connections.iter().filter(|c| c.syn.is_some());
         assert_eq!(syns.count(), self.syncache.in_use() as usize);
-        assert!(self.arriving.is_none(), "no work is left half done");
+        assert!(self.arriving.is_none(), "no packet is being handled");
         let mbufs: usize = self.drivers.iter().map(Driver::mbufs_held).sum();
         let clusters: usize = self.drivers.iter().map(Driver::clusters_held).sum();
         let (mut mbufs, mut clusters) = (mbufs + with_pages, clusters);

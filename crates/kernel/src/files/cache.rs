@@ -15,13 +15,13 @@ use super::disk::DiskRead;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FileCacheConfig {
-    /// Memory for the cache, KiB; 0: as much as all files take, so that nothing is ever read from the disk.
+    /// Memory for the cache, KiB; 0: no limit, so that nothing is ever read from the disk.
     #[schemars(range(min = Self::LEAST_KIB), extend("x-or-zero" = true))]
     pub kib: u32,
-    /// Which page leaves when the cache is full. Pages that are being sent stay.
+    /// Policy that chooses the page to evict from a full cache. Pages that are being sent stay.
     pub replacement: ReplacementConfig,
-    /// A process that needs a page that is not in memory sleeps until it is (`sendfile` of FreeBSD). Otherwise its socket becomes writable
-    /// when the page is in memory.
+    /// Whether a process that needs a page that is not in memory sleeps until the page is read (`sendfile` of FreeBSD). Otherwise its
+    /// socket becomes writable when the page is in memory.
     pub blocking: bool,
     /// Maximum number of pages that one read of the disk fetches.
     #[schemars(range(min = 1))]
@@ -202,7 +202,7 @@ impl FileCache {
     /// Unwires a page after a run of it was acknowledged.
     pub(crate) fn unwire(&mut self, frame: u32) {
         let page = &mut self.frames[frame as usize];
-        debug_assert!(page.wires > 0, "what is unwired was wired");
+        debug_assert!(page.wires > 0, "only a wired page is unwired");
         page.wires -= 1;
         if page.wires == 0 {
             self.wired -= 1;
@@ -264,8 +264,8 @@ impl FileCache {
         Wanted::Read(token)
     }
 
-    /// Completes a read: puts its pages into memory and appends evicted pages to `evicted`. Returns the waiting sockets. Their pages are
-    /// wired for them; otherwise a page could be evicted for a page that another socket waits for, and so on without end.
+    /// Completes a read: puts its pages into memory and appends evicted pages to `evicted`. Returns the waiting sockets, whose pages are
+    /// wired for them. Otherwise sockets that wait could evict each other's pages without end.
     pub(crate) fn arrived(
         &mut self,
         token: u64,
@@ -385,7 +385,7 @@ impl FileCache {
         for (frame, page) in self.frames.iter().enumerate() {
             assert_eq!(
                 page.wires, wires[frame],
-                "page {frame}: each run that is sent wires it"
+                "page {frame}: wired once per run that is being sent"
             );
             in_use += usize::from(page.current || page.wires > 0);
             if page.current {
@@ -407,10 +407,10 @@ impl FileCache {
         assert_eq!(
             current,
             self.pages.len(),
-            "every name leads to a page of its own"
+            "every name belongs to exactly one page"
         );
         let arriving: u32 = self.reads.values().map(|(read, _)| read.pages).sum();
-        assert_eq!(arriving, self.reserved, "reads under way have their memory");
+        assert_eq!(arriving, self.reserved, "reads in progress have memory");
         assert_eq!(
             self.arriving.len(),
             arriving as usize,
@@ -418,11 +418,11 @@ impl FileCache {
         );
         assert!(
             self.wired + self.reserved <= self.frames.len() as u32,
-            "there is room for all that is under way"
+            "all wired and reserved pages have memory"
         );
         assert!(
             self.reads.len() <= self.most_reads,
-            "no more reads are under way than may be"
+            "the number of reads in progress is limited"
         );
     }
 }

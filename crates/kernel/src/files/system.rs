@@ -270,7 +270,7 @@ impl<P: Payload> FileSystem<P> {
         joins.then_some(block)
     }
 
-    /// Accounts for a part of a file that the application reads through a mapping. Pages that are not in memory are not read for that.
+    /// Accounts for a part of a file that the application reads through a mapping. Does not read pages that are not in memory.
     pub fn read_mapped<M: Meter>(&self, content: &FileContent, m: &mut M) {
         for (start, len) in pages(content.offset, content.len as usize) {
             let at = content.offset + start as u64;
@@ -289,8 +289,8 @@ impl<P: Payload> FileSystem<P> {
         }
     }
 
-    /// Truncates a file to `len` bytes. Of the content beyond, only data that was already given to a socket is still sent, and the rest of
-    /// a page of which a part was: [`FileSystem::send`] of more returns [`Gone`], and the application must close the connection.
+    /// Truncates a file to `len` bytes. Of the content beyond, a socket still sends only data that it was already given, and the rest of a
+    /// page that was given in part. A [`FileSystem::send`] of more returns [`Gone`], and the application must close the connection.
     pub fn truncate(&mut self, file: FileId, len: u64) {
         self.files.truncate(file, len);
     }

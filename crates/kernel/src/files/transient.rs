@@ -46,7 +46,7 @@ impl Blocks {
 #[derive(Debug, Default)]
 pub(crate) struct Transient {
     files: FxHashSet<FileId>,
-    /// Files of which more is to be sent, so that their blocks stay.
+    /// Files of which more will be sent, so that their blocks stay.
     held: FxHashSet<FileId>,
     /// Number of runs in each block that were given to sockets and are still needed; zero only while the file is held.
     references: FxHashMap<CachedBlock, u32>,
@@ -132,11 +132,11 @@ impl Transient {
         }
         for (block, &references) in &self.references {
             let lent = counts.remove(block).unwrap_or(0);
-            assert_eq!(references, lent, "{block:?} as often as it is lent");
+            assert_eq!(references, lent, "{block:?} has a reference per loan");
             let is_held = self.held.contains(&block.file);
-            assert!(references > 0 || is_held, "{block:?} is of use, or held");
+            assert!(references > 0 || is_held, "{block:?} is needed or held");
         }
-        assert!(counts.is_empty(), "what is lent is referred to: {counts:?}");
+        assert!(counts.is_empty(), "lent blocks have references: {counts:?}");
     }
 }
 

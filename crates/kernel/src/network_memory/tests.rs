@@ -85,7 +85,7 @@ fn written_data_stays_until_acknowledged_and_packets_until_sent() {
     memory.check(0);
 }
 
-/// What is referred to, and mbufs of which a header is passed or data is read; and how many bytes of what the device reads.
+/// The memory that a packet refers to, the mbufs whose header is passed or whose data is read, and the number of bytes that the device reads.
 #[derive(Default)]
 struct Referred(Vec<(Pool, u32)>, Vec<(Pool, u32)>);
 
@@ -139,14 +139,14 @@ fn a_segment_refers_to_the_buffers_of_its_data() {
             counted(cluster),
             counted(cluster + 1),
         ],
-        "two clusters, again when the packet is sent"
+        "two clusters, which are counted again when the packet is sent"
     );
     let (passed, last) = ([source(first), source(first + 1)], source(first + 2));
     let mapped = (Pool::SfBuf, 5);
     assert_eq!(
         referred(len - 2),
         [&passed[..], &[last, last, source(90), mapped, mapped],].concat(),
-        "the end of what was written stands in the mbuf itself, the page is mapped"
+        "the last written bytes are in the mbuf itself, and the page is mapped"
     );
 }
 
@@ -165,7 +165,7 @@ fn the_device_reads_entries_headers_and_data() {
 fn writers_and_packets_stop_when_memory_is_exhausted() {
     let (mut memory, m) = (memory(18), &mut NoMeter);
     let written = memory.write(CONN, SOCKET, (SeqNr(0), 10_000), m);
-    assert_eq!(written, 2 * CLUSTER_BYTES, "some are left for others");
+    assert_eq!(written, 2 * CLUSTER_BYTES, "the reserve is left");
     assert!(!memory.transmit(0, Some(CONN), &segment(16), empty(), m));
     assert_eq!(memory.drops().transmit_buffers, 1);
     assert!(memory.transmit(0, Some(CONN), &segment(15), empty(), m));
@@ -276,7 +276,7 @@ fn a_connection_has_an_entry_of_the_syn_cache_until_the_third_packet_makes_its_b
     assert_eq!(
         arrives(&mut memory, failed, true),
         [syn],
-        "sent again, or of a later connection"
+        "a repeated SYN, or the SYN of a later connection"
     );
     let second = (Pool::Syncache, 1);
     assert_eq!(arrives(&mut memory, conn, true), [syn, second, syn, second]);
@@ -299,7 +299,7 @@ fn handled(conn: Option<ConnId>, syn: bool) -> Handled {
     }
 }
 
-/// Returns two connections that are in the same one of 512 chains.
+/// Returns two connections in the same one of 512 hash chains.
 fn flows_in_one_chain() -> [Flow; 2] {
     [1000, 1512].map(|port| Flow {
         local: endpoint(1, 80),
@@ -322,14 +322,14 @@ fn a_block_in_time_wait_stays_in_its_chain_until_its_end_or_a_syn() {
     assert_eq!(
         m.0,
         [newer, older, newer],
-        "found behind the other, and last to end now"
+        "found behind the other block, and now the last in TIME-WAIT"
     );
     m.0.clear();
     memory.segment_handled(&stack, &flows[1], &handled(Some(CONN), true), &mut m);
     let freed = [older, newer, older, (Pool::Syncache, 0)];
     assert_eq!(
         m.0, freed,
-        "its neighbours, itself; the chain is searched again"
+        "the block's neighbours and the block; then another search"
     );
     memory.check(0);
     memory.closed(CONN, Time::ZERO + Span::from_secs(59), |_| None, none);

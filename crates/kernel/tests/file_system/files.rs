@@ -124,7 +124,7 @@ impl FileStore<Symbolic> for Files {
     }
 
     fn truncate(&mut self, file: FileId, revision: u32, len: u64) {
-        // No byte that is left changes.
+        // Truncation does not change the remaining bytes.
         self.history().push(file, revision, len, 0..0);
     }
 }

@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// Runs until all downloads are complete; returns what the file cache did, and the adapter.
+    /// Runs until all downloads are complete. Returns the counters of the file cache and of the adapter.
     pub fn run(mut self) -> (FileCacheStats, Seen) {
         for _ in 0..200_000 {
             self.step();
@@ -225,7 +225,7 @@ impl World {
         (file, self.store.history().len(file))
     }
 
-    /// Handles all that follows from a step.
+    /// Handles all consequences of a step.
     fn settle(&mut self) {
         self.adapter.settle();
         let (script, buffers) = (&mut self.adapter.script, &mut self.buffers);
@@ -334,7 +334,7 @@ impl World {
             None if self.left == 0 => return,
             None => self.begin(),
         };
-        let socket = self.sockets.get_mut(&id).expect("it is still there");
+        let socket = self.sockets.get_mut(&id).expect("the socket still exists");
         let len = (download.end - download.offset) as usize;
         let content = FileContent::new(download.file, download.offset, len as u64);
         let mut sink = Sink {
