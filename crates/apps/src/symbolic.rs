@@ -73,7 +73,7 @@ pub const HEAD_BYTES: u32 = 250;
 pub const LEAST_REQUEST_BYTES: u32 = 250;
 /// Maximum size of a request in bytes, if a program needs no additional data from the client.
 pub const MOST_REQUEST_BYTES: u32 = 300;
-/// Size of the cookie that identifies the client, in requests for advertisements and of forms. An estimate.
+/// Size of the cookie that identifies the client, in requests for advertisements and in requests with forms. An estimate.
 const COOKIE_BYTES: u32 = 80;
 /// Size of a form. An estimate.
 const FORM_BYTES: u32 = 100;
@@ -92,7 +92,7 @@ struct Exchange {
     file: u32,
     content_len: u64,
     program: Option<Program>,
-    /// Whether the connection ends with it.
+    /// Whether the connection ends with the exchange.
     last: bool,
 }
 

@@ -30,16 +30,16 @@ const NEW_CONNECTION_BYTES: u32 = 512;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Connections accepted at most for one event.
+    /// Maximum number of connections accepted for one event.
     pub accepts_per_event: u32,
     /// Hold partial segments back between header and content (TCP_NOPUSH), so that they share a segment.
     pub cork: bool,
-    /// Bytes of requests that are read ahead on one connection while its responses wait for buffer space.
+    /// Maximum bytes of requests that are read ahead on one connection while its responses wait for buffer space.
     pub read_ahead_bytes: u32,
-    /// Answer more than one request on a connection. If not, it is closed after the first response.
+    /// Answer more than one request on a connection. If not, the connection is closed after the first response.
     pub keep_alive: bool,
-    /// Content of a response that a connection is given before others have their turn, bytes (nginx: `sendfile_max_chunk`). None: what its
-    /// socket takes.
+    /// Maximum content that a connection sends before other connections have their turn, bytes (nginx: `sendfile_max_chunk`). Absent: as
+    /// much as its socket accepts.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_bytes: Option<u32>,

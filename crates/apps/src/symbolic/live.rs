@@ -68,14 +68,14 @@ mod tests {
         assert!(!ask(&mut live, &mut seen), "nothing was produced");
         live.produced();
         assert!(ask(&mut live, &mut seen));
-        assert!(!ask(&mut live, &mut seen), "it has had this one");
+        assert!(!ask(&mut live, &mut seen), "it already has this block");
         live.produced();
         live.produced();
         assert!(ask(&mut live, &mut seen));
         assert_eq!(seen, 3, "a slow client misses a block");
         assert!(
             ask(&mut live, &mut 0),
-            "a new one gets the present block at once"
+            "a new client gets the current block immediately"
         );
         let mut nonsense = VecDeque::from([Symbolic {
             source: 0,

@@ -223,7 +223,7 @@ fn changes_make_pages_of_new_revisions() {
     assert_eq!(
         revisions(&files),
         [0, 1, 2, 3],
-        "a page that grows keeps what it had"
+        "a page that only grows keeps its revision"
     );
     assert_eq!(files.len(file, 0), 18_000);
     let (mut old, mut new) = (Vec::new(), Vec::new());

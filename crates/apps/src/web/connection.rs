@@ -425,7 +425,7 @@ impl<P: Payload> Response<P> {
         Ok(if taken == len { Sent::All } else { Sent::Some })
     }
 
-    /// Gives a run of dynamic content to the socket. Produces the run unless one is left from before.
+    /// Gives a run of dynamic content to the socket. Produces the run unless the last one was not completely accepted.
     fn send_dynamic(
         &mut self,
         (request, program): (&Request, Program),
@@ -447,7 +447,7 @@ impl<P: Payload> Response<P> {
         self.send_produced(sockets, socket)
     }
 
-    /// Gives a run of a file's content to the socket by copying. Reads the run unless one is left from before.
+    /// Gives a run of a file's content to the socket by copying. Reads the run unless the last one was not completely accepted.
     fn send_read(
         &mut self,
         (request, how): (&Request, FileIo),
@@ -478,7 +478,7 @@ impl<P: Payload> Response<P> {
         Some(len)
     }
 
-    /// Gives what is left of a run to the socket.
+    /// Gives the rest of a run to the socket.
     fn send_produced(
         &mut self,
         sockets: &mut impl MeteredSockets<P>,

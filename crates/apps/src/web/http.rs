@@ -59,7 +59,7 @@ pub trait Http<P> {
     /// State of a connection that is kept between requests, or between parts of one.
     type Session: Default;
 
-    /// Takes one request from the front of `received`, if it is complete, or the part of one that can be used.
+    /// Takes one request from the front of `received` if it is complete, or else the part of a request that can be used already.
     fn parse(&mut self, session: &mut Self::Session, received: &mut VecDeque<P>) -> Parsed<P>;
 
     /// Returns the header of the response.

@@ -245,7 +245,7 @@ fn a_full_socket_is_filled_when_it_has_space_again() {
     script.room = 100;
     server.step(&mut script, Ready::Readable(SOCKET));
     while server.stats().responses < 2 {
-        assert_eq!(script.room, 0, "what fits is sent");
+        assert_eq!(script.room, 0, "all that fits is sent");
         script.room = 999;
         server.step(&mut script, Ready::Writable(SOCKET));
     }
@@ -284,7 +284,7 @@ fn the_server_closes_when_the_client_has_closed() {
     assert_eq!((server.connections(), server.stats().closed), (0, 1));
     let calls = script.calls;
     server.step(&mut script, Ready::Readable(SOCKET));
-    assert_eq!(script.calls, calls, "an event that comes late is let pass");
+    assert_eq!(script.calls, calls, "a late event is ignored");
 }
 
 #[test]
