@@ -41,7 +41,7 @@ pub enum TrialLength {
         /// Time during which frames are counted.
         duration: Span,
     },
-    /// A trial takes as long as this many frames need, within limits: enough to distinguish loads, and not more.
+    /// A trial takes as long as this many frames need, within limits: long enough to distinguish loads, and no longer.
     Frames {
         /// Number of frames at the rate of the trial.
         frames: u32,
@@ -81,7 +81,7 @@ impl Settings {
         }
     }
 
-    /// Returns settings for real interfaces, whose trials vary: each load is tried `trials` times, and half of the trials may lose more.
+    /// Returns settings for real interfaces, whose trials vary: each load is tried `trials` times, and half of them may lose more than a goal allows.
     pub fn live(trials: u32, warm_up: Span, duration: Span) -> Self {
         let goal = |loss_ratio| Goal {
             trials,

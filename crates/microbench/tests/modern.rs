@@ -1,11 +1,11 @@
-//! What the book says of NICs of today, so that it cannot go stale.
+//! Checks what the book says about current NICs.
 
 use baton_config::parts::{shipped_host as host, shipped_nic as nic};
 use baton_microbench::measure::{Settings, measure};
 use baton_microbench::simulated::{FLOWS, SimulatedPort};
 use baton_microbench::{Port, Test};
 
-/// Frames of 64 bytes that so many processors receive of so many flows without loss, millions a second.
+/// Returns the rate at which `cores` processors receive 64-byte frames of `flows` flows without loss, millions per second.
 fn received(name: &str, cores: u8, flows: u16) -> f64 {
     let nic = nic(name);
     let mut host = host(&nic.host);

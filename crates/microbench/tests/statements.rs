@@ -1,4 +1,4 @@
-//! What the report says of its NICs, on the profiles that ship with the program.
+//! Checks what the report says about its NICs, on the profiles that ship with the program.
 
 use baton_config::parts::{shipped_host, shipped_nic};
 use baton_microbench::Profiles;
@@ -41,7 +41,7 @@ fn measure(
     });
 }
 
-/// Those that the report names: NICs by their places in its order.
+/// The best partners according to the report, by their places in its order of NICs.
 const PARTNERS: Partners = Partners {
     large_receiver: 0,
     large_sender: 4,
@@ -51,7 +51,7 @@ const PARTNERS: Partners = Partners {
     initiator: 4,
 };
 
-/// All that `baton reproduce nic-microbench` measures.
+/// Measures everything that `baton reproduce nic-microbench` does.
 #[test]
 fn all_statements_hold_and_partners_are_found() {
     let laboratory = Laboratory::of_report(&PROFILES);
@@ -70,8 +70,8 @@ fn all_statements_hold_and_partners_are_found() {
 /// The seed of the command line, if none is given.
 const SEED: u64 = 1;
 
-/// Some of the values of the book's page on NICs, as `baton reproduce nic-applications` prints them: all of it takes minutes. Mb/s and thousand
-/// packets a second, by the NIC's place in the report's order.
+/// Checks some values of the book's page on NICs that `baton reproduce nic-applications` prints; measuring all takes minutes. Values are
+/// Mb/s and thousand packets per second, by the NIC's place in the report's order.
 #[test]
 fn applications_are_as_published() {
     const WORLD_CUP: usize = 0;

@@ -44,8 +44,8 @@ pub struct RouterTrial {
 }
 
 impl RouterTrial {
-    /// How many packets may be in flight at one end of the trial but not at the other without counting as lost: those that wait, in both
-    /// directions, for an interrupt or for the drivers' turn.
+    /// Maximum number of missing packets, in both directions, that do not count as lost, because more packets may wait for interrupts or
+    /// for a driver's turn at the end of the trial than at its start.
     const UNDER_WAY: u64 = 128;
 
     /// Returns the share of the packets that were lost, 0 to 1.

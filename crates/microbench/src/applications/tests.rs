@@ -128,7 +128,7 @@ fn nothing_is_lost_below_the_rate_without_drops() {
     assert!(above.loss_ratio() > 0.05, "{above:?}");
     assert!(
         above.losses.total() + above.too_many > 0,
-        "it is known where: {above:?}"
+        "the place is known: {above:?}"
     );
     assert_eq!(above, at(1.3, long), "the same bits");
 }
@@ -161,7 +161,7 @@ fn packets_that_are_not_forwarded_do_not_count_as_lost() {
         [WARM_UP, DURATION],
     );
     let trial = trial.expect("it works");
-    assert!(trial.refused > 990, "their time is over: {trial:?}");
+    assert!(trial.refused > 990, "TTLs are exceeded: {trial:?}");
     assert_eq!((trial.forwarded, trial.loss_ratio()), (0, 0.0), "{trial:?}");
     assert_eq!(trial.losses.at(Place::NoDescriptor), 0);
 }

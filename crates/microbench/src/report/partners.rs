@@ -20,7 +20,7 @@ pub struct Partners {
     pub initiator: usize,
 }
 
-/// Returns the points to measure to find the best partners among this many NICs: each NIC with each.
+/// Returns the points to measure to find the best partners among this many NICs: all pairs of NICs.
 pub fn pairs(nics: usize) -> Vec<Point> {
     const TESTS: [Test; 4] = [
         Test::TcpSend,

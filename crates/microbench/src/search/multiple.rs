@@ -3,10 +3,10 @@
 use super::bounds::{Bound, Trials};
 use super::{Found, Goal, Measured, Range};
 
-/// How far below the load expected to just meet a goal the search tries first, in widths: so close that one more trial above it is enough.
+/// Distance of the first trial below the load that is expected to just meet a goal, in widths: so close that one more trial above it is enough.
 const CAUTION: f64 = 0.25;
 
-/// How far above an expected lower bound the next trial is, in widths.
+/// Distance of the next trial above an expected lower bound, in widths.
 const STEP: f64 = 0.9;
 
 /// A step down from an upper bound never goes below this share of it.

@@ -167,7 +167,7 @@ fn half_of_the_trials_may_lose_more() {
     });
     assert_eq!(
         found.goals[0].lower, None,
-        "a third loses more than a fifth may"
+        "more than a fifth of the trials lose too much"
     );
 }
 

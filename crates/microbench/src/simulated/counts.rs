@@ -1,4 +1,4 @@
-//! What is counted of machines and of their applications.
+//! Counts of machines and of their applications.
 
 use super::machine::Machine;
 use super::switch::Switch;
@@ -12,7 +12,7 @@ macro_rules! counts {
         #[derive(Clone, Copy, Debug, Default)]
         pub(super) struct Counts {
             $($(#[$doc])* pub(super) $field: u64,)*
-            /// Frames lost before the wire of a NIC that should send them.
+            /// Frames lost in the sending machine, before the wire of its NIC.
             pub(super) lost_before_wire: Losses,
             /// Frames for the machine that were lost after the wire of their sender.
             pub(super) lost_after_wire: Losses,
@@ -50,7 +50,7 @@ counts! {
     interrupts,
     /// Bytes that a test's TCP received.
     goodput_bytes,
-    /// Connections that were opened, in tests of connections those that were also closed.
+    /// Connections that were opened and, in tests of connections, also closed.
     connections,
     /// Connections of clients that ended before all requests were answered.
     lost_connections,

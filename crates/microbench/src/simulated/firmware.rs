@@ -1,4 +1,4 @@
-//! The firmware of an adapter for handoff, which looks at each frame of a NIC: what it costs packets of connections on the host.
+//! The firmware of an adapter for handoff, which looks up each frame of a NIC: its cost for packets of connections on the host.
 
 use super::event::{Context, Event, NicId};
 use super::frame::Frame;
@@ -31,7 +31,7 @@ pub(super) struct Firmware {
     pub(super) dropped: u64,
 }
 
-/// What is below the process: TCP without connections. All frames pass.
+/// The layer below the process: TCP without connections, which lets all frames pass.
 #[derive(Debug)]
 struct Passing {
     meter: NicMeter,
@@ -41,7 +41,7 @@ struct Passing {
     dropped: Vec<u32>,
 }
 
-/// No application has a link.
+/// The links of the applications, of which there are none.
 struct NoLinks;
 
 impl Links<Symbolic> for NoLinks {

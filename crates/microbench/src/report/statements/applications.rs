@@ -11,7 +11,7 @@ fn falls(values: &[f64]) -> bool {
     values.windows(2).all(|pair| pair[1] <= 1.01 * pair[0])
 }
 
-/// Returns the number of pairs of NICs of which one is better by more than 1 % with one workload and worse by more than 1 % with another.
+/// Returns the number of pairs of NICs that differ by more than 1 % in opposite directions for two workloads.
 fn contradictions(workloads: &[Vec<f64>]) -> usize {
     let nics = workloads.first().map_or(0, Vec::len);
     let pairs = (0..nics).flat_map(|a| (0..a).map(move |b| (a, b)));

@@ -111,7 +111,7 @@ impl OnTcp {
         self.tcp.may_transmit() || self.program.next_due() <= now
     }
 
-    /// Returns the next frame to send. Pending segments go before what the program begins.
+    /// Returns the next frame to send. Pending segments precede those that the program begins.
     pub(super) fn poll_send(&mut self, now: Time) -> Option<Frame> {
         let mut next = self.tcp.poll_send(now);
         if next.is_none() && self.program.next_due() <= now {

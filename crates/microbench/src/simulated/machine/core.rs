@@ -20,7 +20,7 @@ const REGISTER: u32 = 4;
 /// Number of sent frames whose descriptors a driver reclaims before it does something else.
 const RECLAIM_BATCH: u32 = 16;
 
-/// What is around a processor: devices that the processors of a machine share.
+/// Devices that the processors of a machine share.
 pub(super) struct Devices<'a, 'b> {
     pub(super) cx: &'a mut Context<'b>,
     pub(super) bus: &'a mut Bus,

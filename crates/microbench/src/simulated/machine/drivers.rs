@@ -1,9 +1,9 @@
 //! When drivers work: because NICs interrupt, or because the drivers poll.
 //!
-//! Interrupts go before the application, and a handler ends when no frame is left. Drivers that poll do so as those of Click do (Kohler et
-//! al., The Click Modular Router, 2000, section 5.1): a driver looks at its ring, takes a few frames, and lets the application finish them
-//! before the next driver looks. However many frames arrive, there is time to forward those that were taken. The model does not charge for
-//! unsuccessful polls: the processor finds new frames at once, and only successful polls take time.
+//! Interrupts take precedence over the application, and a handler ends when no frame is left. Polling drivers work like those of Click
+//! (Kohler et al., The Click Modular Router, 2000, section 5.1): a driver looks at its ring, takes a few frames, and lets the application
+//! finish them before the next driver looks. However many frames arrive, there is time to forward those that were taken. The model does not
+//! charge for unsuccessful polls: the processor finds new frames immediately, and only successful polls take time.
 
 use super::super::host::Task;
 use super::core::{Core, Devices};
@@ -15,7 +15,7 @@ const BURST: u32 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turn {
     nic: u8,
-    /// How many frames or batches of descriptors it may still take from its NIC now.
+    /// Number of frames or batches of descriptors that the driver may still take from its NIC now.
     left: u32,
 }
 

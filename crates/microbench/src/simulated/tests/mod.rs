@@ -150,7 +150,7 @@ fn short_dma_costs_its_start_each_time() {
     assert!(is_full(&received, Role::UnderTest, Resource::NicDma));
     assert!(
         trial(&nic, Test::UdpSend1472).result() > 956.0,
-        "it is only for received frames"
+        "sent frames are not affected"
     );
 }
 
@@ -235,7 +235,7 @@ fn a_paused_sender_loses_no_frames_on_the_way() {
     );
     assert!(
         trial.received.losses.at(Place::ReceiveFifo) > 0,
-        "who does not hear goes on"
+        "a sender that ignores pauses continues"
     );
 }
 

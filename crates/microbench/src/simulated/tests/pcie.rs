@@ -116,7 +116,7 @@ impl Kind {
         }
     }
 
-    /// Returns such a NIC, on a link that only its rate limits.
+    /// Returns a NIC of this kind, on a link that only its rate limits.
     fn nic(self) -> NicHardware {
         let link = PciExpressConfig {
             generation: 3,

@@ -2,7 +2,7 @@
 //!
 //! Each user follows one connection script after the other, without a pause: opens a connection, sends requests, reads, closes. Requests
 //! that a script marks as pipelined are sent together. Responses are checked byte by byte. Reading costs a client only what TCP costs in
-//! the tests: there are as many clients as are needed.
+//! the tests, because there are as many clients as needed.
 
 use super::super::tcp::Program;
 use super::super::{Application, Counts, Share, Tcp};
