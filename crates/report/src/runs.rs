@@ -82,7 +82,7 @@ pub fn runs_table(metrics: &[Metric], rows: &[RunRow], elsewhere: &str) -> Strin
         });
         table.row(cells);
     }
-    // A share of 0 % is an answer.
+    // Columns of shares of 0 % are kept, because such a share is a result.
     let table = table.without_empty("0");
     table.render() + &legend(metrics, &table)
 }
@@ -168,7 +168,7 @@ mod tests {
         let text = runs_table(&METRICS, &[row(None), row(None)], "");
         assert!(
             !text.contains("drops"),
-            "all columns of nothing are left out: {text}"
+            "empty columns are left out: {text}"
         );
     }
 }

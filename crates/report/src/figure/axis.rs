@@ -76,7 +76,7 @@ impl Axis {
         shown.then(|| if self.log { value.log10() } else { value })
     }
 
-    /// Returns the places of about `most` round values at most.
+    /// Returns the places of at most about `most` round values.
     pub fn ticks(self, most: usize) -> Vec<f64> {
         let most = most.max(2);
         if !self.log {

@@ -23,7 +23,7 @@ const SCRIPTS: [&str; 6] = [
 ];
 /// Number of table rows that are shown without scripts.
 const ROWS: usize = 50;
-/// Number of keys that have a column there, as in `table.js`.
+/// Maximum number of keys that have a column in the table of runs, as in `table.js`.
 const KEY_COLUMNS: usize = 8;
 /// Content security policy: the page loads nothing, whatever a name in the data contains.
 const POLICY: &str =

@@ -40,7 +40,7 @@ impl GroupPanel {
         if shared.has_legend {
             sheet.top += sheet.px(legend::ROW);
         } else {
-            // Beside the heading, since there may be many panels.
+            // The legend is beside the heading, since there may be many panels.
             let from = sheet.left + sheet.width(&self.y, TEXT) + sheet.px(28.0);
             legend::draw(sheet, from, &self.entries())?;
         }
@@ -87,7 +87,7 @@ impl GroupSeries {
     }
 }
 
-/// What the panels of a figure have in common.
+/// Properties that the panels of a figure share.
 struct Shared<'a> {
     has_legend: bool,
     /// Ends of all bars, if all panels have the same scale.
