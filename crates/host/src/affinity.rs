@@ -66,7 +66,7 @@ pub enum AffinityConfig {
     Arrival,
     /// The NIC whose cache holds most of the file: [`MostCached`].
     MostCached,
-    /// The NIC of the file, of which each file has one: [`ByFile`].
+    /// The NIC to which the file is assigned: [`ByFile`].
     ByFile,
 }
 

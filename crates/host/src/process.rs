@@ -70,7 +70,7 @@ pub trait Lower<P: Payload + Inline> {
     ) -> bool;
 }
 
-/// The sockets of an application on a host with TCP of its own, and the host's way to the packets of that TCP.
+/// The sockets of an application on a host with TCP of its own, and the packet sockets that this TCP uses.
 ///
 /// Order of calls: [`HostProcess::handle_arrived`] when something has arrived or is due, then [`HostProcess::settle`]; and
 /// [`HostProcess::settle`] again after calls of the application.
@@ -139,7 +139,7 @@ impl<P: Payload + Inline> HostProcess<P> {
         }
     }
 
-    /// Handles a packet for TCP, or for a connection that TCP had.
+    /// Handles a packet for TCP, or for a connection that has left TCP.
     pub fn handle_packet<W: Lower<P>>(
         &mut self,
         now: Time,
@@ -155,8 +155,8 @@ impl<P: Payload + Inline> HostProcess<P> {
         }
     }
 
-    /// Handles TCP's events, and sends its packets while all adapters have space. If the queue of an adapter has no space, the adapter wakes
-    /// the host when it has.
+    /// Handles TCP's events, and sends its packets while all adapters have space. If the queue of an adapter has no space, the adapter
+    /// wakes the host when there is space again.
     pub fn settle<W: Lower<P>>(
         &mut self,
         now: Time,

@@ -151,7 +151,7 @@ pub trait Selection: Debug + Send {
         Decision::Stay
     }
 
-    /// Informs policies that learn about a connection whose socket is freed.
+    /// Informs the policy, which may learn from it, about a connection whose socket is freed.
     fn on_closed(&mut self, life: &Life) {
         let _ = life;
     }
@@ -188,7 +188,7 @@ pub trait Selection: Debug + Send {
         false
     }
 
-    /// Informs a policy that wants it about the application's work so far, at irregular intervals of some milliseconds.
+    /// Reports the application's work so far, at irregular intervals of some milliseconds, if the policy wants such reports.
     fn on_work(&mut self, work: &Work) {
         let _ = work;
     }

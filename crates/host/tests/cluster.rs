@@ -9,15 +9,15 @@ fn run(seed: u64, place: Place) -> Summary {
     Cluster::new(Random::new(seed), place).run()
 }
 
-/// What runs must reach, more often than the number says.
+/// An event that must happen more often than this, in all runs together, and its count in one run.
 type Goal = (&'static str, u64, fn(&Summary) -> u64);
 
-/// Checks that the runs reach what they are for.
+/// Checks that the runs reach their goals, so that they test what they are meant to test.
 fn reached(runs: &[Summary], goals: &[Goal]) {
     for (name, least, count) in goals {
         let times: u64 = runs.iter().map(count).sum();
         println!("{name}: {times}");
-        // Fewer seeds may have been asked for.
+        // The user may have asked for fewer seeds.
         assert!(
             times > *least || runs.len() < 200,
             "the runs reach {name} too rarely: {times} times"

@@ -23,11 +23,11 @@ use rustc_hash::FxHashMap;
 pub(super) struct Caching {
     cache: NicCache,
     coherence: Box<dyn Coherence>,
-    /// `None` if the parameters decide.
+    /// The caller's replacement policy; `None` if the parameters name one.
     replacement: Option<MakeReplacement>,
     /// Current revisions of the files whose changes the coherence protocol is notified of.
     revisions: FxHashMap<FileId, u32>,
-    /// CACHE INIT was requested on this link.
+    /// Whether CACHE INIT was requested on this link.
     operation: bool,
     /// CACHE INIT and INSERTs that wait for an answer.
     requests: Chain,
@@ -184,7 +184,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(())
     }
 
-    /// Called when the adapter has fetched a block, or refuses to; in the latter case the cache is not used any more.
+    /// Called when the adapter has fetched a block, or has refused to; after a refusal, the cache is no longer used.
     pub(super) fn handle_inserted<L: HostLink<Data = P>>(
         &mut self,
         link: &mut L,

@@ -30,7 +30,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Closes a socket at once; a connection is reset.
+    /// Closes a socket immediately; a connection is reset.
     pub fn abort(&mut self, now: Time, socket: SocketId) {
         self.now = now;
         if self.known(socket).is_some() {
@@ -57,7 +57,7 @@ impl<P: Inline> OsLayer<P> {
         entry.intents.remove(Intents::SET_UP | Intents::RECEIVE);
         self.settle_pledge(number);
         if never_asked {
-            // A socket that waits to be opened is in a separate queue, where the number would be taken for that of its next owner.
+            // If the number stayed in the queue of connections to open, the next socket with this number would be opened by mistake.
             self.opening.retain(|&other| other != number);
             self.socket_mut(number).unknown = true;
         }

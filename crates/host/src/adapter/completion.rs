@@ -205,7 +205,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(())
     }
 
-    /// Handles the answer with what TCP knows of a connection.
+    /// Handles an answer that contains TCP's information about a connection.
     fn handle_told(
         &mut self,
         response: &Response,

@@ -18,8 +18,7 @@ pub struct OsLayerConfig {
     pub ring_depth: u32,
     /// Maximum time that a cork holds data back, microseconds (batching 3.1: 1 ms).
     pub cork_timer_us: u32,
-    /// Maximum number of buffers posted for one connection: one at first, more when they come back full. Data that the application has not
-    /// read counts among them.
+    /// Maximum number of buffers posted for one connection: one at first, more when they come back full. Buffers with unread data are included.
     #[schemars(range(min = 1))]
     pub receive_buffers: u32,
     /// Maximum length of data that is sent inside descriptors, bytes; 0 sends no data inside them.
@@ -38,7 +37,7 @@ pub struct OsLayerConfig {
     pub most_sends: u32,
     /// Buffers posted for packets of one packet socket.
     pub packet_buffers: u32,
-    /// Packets of one packet socket that may wait to be fetched, in parts; absent: as many as `packet_buffers`.
+    /// SENDs of one packet socket (packets or parts of packets) that may wait to be fetched; absent: as many as `packet_buffers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub packet_sends: Option<u32>,
@@ -104,12 +103,12 @@ pub enum OsLayerConfigError {
     Cache {
         /// Name of the parameter.
         field: &'static str,
-        /// Its value.
+        /// Value of the parameter.
         found: String,
         /// The valid values.
         expected: String,
     },
-    /// One accept would take at least as many connections as there may be sockets.
+    /// One bulk accept would need all permitted sockets, or more.
     #[error("bulk_accept = {bulk_accept}: expected fewer than most_sockets = {most_sockets}")]
     Bulk {
         /// Connections.
@@ -165,7 +164,7 @@ impl OsLayerConfigError {
 }
 
 impl OsLayerConfig {
-    /// Returns the number of packets of one packet socket that may wait to be fetched, in parts.
+    /// Returns the number of SENDs (packets or parts of packets) of one packet socket that may wait to be fetched.
     pub fn packet_sends(&self) -> u32 {
         self.packet_sends.unwrap_or(self.packet_buffers)
     }

@@ -32,7 +32,7 @@ pub enum Completed {
         /// The reason.
         status: Status,
     },
-    /// Result of cancelling requests, which were answered before.
+    /// Result of a cancellation. The cancelled requests have already been answered.
     Cancelled(Status),
 }
 
@@ -93,7 +93,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Asks what TCP knows of a connection. The connection becomes writable when [`OsLayer::take_info`] has the answer.
+    /// Asks for TCP's information about a connection. The connection becomes writable when [`OsLayer::take_info`] has the answer.
     ///
     /// # Errors
     /// There is no such connection, or no space for the request now.

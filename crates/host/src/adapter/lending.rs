@@ -1,11 +1,11 @@
 //! Tracks which data that was lent by reference the adapter does not need any more, so that its owner can release it.
 //!
-//! All bytes given to a socket have sequence numbers, which continue when the socket's number is reused, so nothing reported of a socket
-//! can be taken for its successor. A SEND needs its data until it is answered, because an adapter may answer a refused SEND before it has
-//! fetched the data of an earlier one. INSERTs are counted separately, in the order in which an adapter fetches them: an INSERT that a
-//! socket has caused may outlive all of the socket's SENDs, if those are refused.
+//! All bytes given to a socket have sequence numbers, which continue when the socket's number is reused, so a report about a socket cannot
+//! be mistaken for one about its successor. A SEND needs its data until it is answered, because an adapter may answer a refused SEND before
+//! it has fetched the data of an earlier one. INSERTs are counted separately, in the order in which an adapter fetches them: an INSERT that
+//! a socket has caused may outlive all of the socket's SENDs, if those are refused.
 //!
-//! Data that comes back with a connection is part of its state, or was held back here: the adapter does not need either any more.
+//! Data that comes back with a connection is part of its state, or was held back here: the adapter needs neither any longer.
 
 use super::OsLayer;
 use super::socket::Operation;

@@ -31,7 +31,7 @@ pub(super) struct Listener {
     pub untaken: VecDeque<u32>,
     /// Number of socket numbers reserved for future connections.
     pub reserved: usize,
-    /// The adapter has no resources for more until something closes.
+    /// Whether the adapter has no resources for more connections until a socket is closed.
     pub paused: bool,
 }
 
@@ -192,7 +192,7 @@ impl<P: Inline> OsLayer<P> {
         self.request(now, listener, action, operation, Urgency::Awaited)
     }
 
-    /// Handles connections that the adapter has accepted, or has refused to.
+    /// Handles the answer to an ACCEPT, with or without connections.
     pub(super) fn handle_accepted(
         &mut self,
         response: &Response,
@@ -258,7 +258,7 @@ impl<P: Inline> OsLayer<P> {
         self.stats.accepts_refused += 1;
         match status {
             Status::TooManySockets | Status::TooManyRequests | Status::Partial => {
-                // Asking again at once would not help; it may after something closes.
+                // Another ACCEPT can succeed only after a socket is closed.
                 if let Some(listener) = self.listener_mut(listener) {
                     listener.paused = true;
                     self.starved = true;

@@ -9,8 +9,8 @@ use baton_bus::link::Inline;
 use baton_wire::Time;
 
 impl<P: Inline> OsLayer<P> {
-    /// Handles the loss of a link, and with it of all buffers and of all that the adapter knew. Connections have failed: what they have
-    /// received can still be read. The first [`OsLayer::pump`] with a new link sets up the listeners again.
+    /// Handles the loss of a link, its buffers, and the adapter's state. Connections fail, but the data that they have received can still
+    /// be read. The first [`OsLayer::pump`] with a new link sets up the listeners again.
     pub fn handle_link_lost(&mut self, now: Time) {
         self.now = now;
         self.stats.links_lost += 1;
@@ -60,7 +60,7 @@ impl<P: Inline> OsLayer<P> {
             Phase::Reserved | Phase::Closing => self.release(number),
             Phase::Open if entry.untaken => self.release(number),
             Phase::Open if may_recover => self.lose_imported(number),
-            // It was not requested yet, and can be on the next link.
+            // The connection was not requested yet, so it can be opened on the next link.
             Phase::Opening if entry.set_up == SetUp::Socket => {}
             Phase::Opening | Phase::Open => {
                 entry.unknown = true;

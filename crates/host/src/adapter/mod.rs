@@ -73,8 +73,8 @@ const NEWCOMERS_SHARE: usize = 4;
 /// All sockets of one application, and the queues between them and the adapter.
 ///
 /// Call in this order: [`OsLayer::pump`] until it has nothing to do; then [`OsLayer::next_ready`] until it returns `None`, handling each
-/// socket through [`OsLayer::calls`]; and again. If there is nothing to do, call it at [`OsLayer::poll_timeout`] and whenever the link has
-/// something.
+/// socket through [`OsLayer::calls`]; then start over. Once there is nothing to do, start over at [`OsLayer::poll_timeout`], or when the
+/// link has something.
 #[derive(Debug)]
 pub struct OsLayer<P> {
     config: OsLayerConfig,
@@ -91,11 +91,11 @@ pub struct OsLayer<P> {
     pieces: Chains<P>,
     /// Sockets with requests to submit, or that wait for space in the ring.
     submitting: VecDeque<u32>,
-    /// Free descriptors of the ring that were not enough for the first of these sockets.
+    /// Number of free descriptors in the ring that did not suffice for the first socket in `submitting`.
     room_in_vain: usize,
     /// Connections to open for which there was no buffer to pledge.
     opening: VecDeque<u32>,
-    /// An ACCEPT is being cancelled for one of them.
+    /// Whether an ACCEPT is being cancelled to free a buffer for a connection in `opening`.
     reclaiming: bool,
     /// Sockets without sends in flight that wait for a buffer.
     waiting: VecDeque<u32>,
@@ -103,7 +103,7 @@ pub struct OsLayer<P> {
     ready: VecDeque<u32>,
     /// Sockets some of whose lent data the adapter may not need any more.
     done_with: VecDeque<u32>,
-    /// There may be connections to accept.
+    /// Whether there may be connections to accept.
     acceptable: bool,
     corks: CorkTimers,
     completions: VecDeque<Completion>,
@@ -113,7 +113,7 @@ pub struct OsLayer<P> {
     placed: usize,
     /// Number of requests whose answers only release resources: sends and closes.
     releasing: usize,
-    /// Something waits for resources that such answers release.
+    /// Whether anything waits for resources that answers to sends and closes release.
     starved: bool,
     /// Number of posted buffers.
     posted: usize,
@@ -125,9 +125,9 @@ pub struct OsLayer<P> {
     in_use: usize,
     /// Time of the last call.
     now: Time,
-    /// When to try again after the link took less than was offered.
+    /// When to offer requests again after the link took only some of them.
     retry_at: Option<Time>,
-    /// Kept to reuse its memory.
+    /// Responses being handled; kept to reuse the memory.
     responses: Vec<Descriptor>,
     entry: Vec<Descriptor>,
     /// States of moving connections, by socket.
@@ -135,7 +135,7 @@ pub struct OsLayer<P> {
     /// Number of buffers with parts of states that the adapter uses.
     carrying: usize,
     moves: VecDeque<MoveNews>,
-    /// Imported connections of a lost adapter wait to be taken.
+    /// Whether imported connections of a lost adapter wait to be taken.
     keeps_lost: bool,
     soft_limit: Option<u32>,
     /// The adapter's data cache, if enabled.
@@ -393,7 +393,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Returns the number of buffers available for sends: all that are free and not pledged.
+    /// Returns the number of buffers available for sends: those that are free and not pledged.
     fn spare<L: HostLink<Data = P>>(&self, link: &L) -> usize {
         link.free_buffers().saturating_sub(self.pledged)
     }

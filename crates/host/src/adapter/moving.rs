@@ -24,7 +24,7 @@ pub enum MoveNews {
     NotExported(SocketId),
     /// The adapter asks for the connection to be taken back.
     Relief(SocketId),
-    /// The connection's adapter is gone. The data of the connection that is here waits to be taken: see [`OsLayer::take_exported`].
+    /// The connection's adapter is gone. The connection's data on the host waits to be taken: see [`OsLayer::take_exported`].
     Lost(SocketId),
     /// An imported connection has ended on the adapter or was lost with it, and its socket is closed: the number is free.
     Over(SocketId),
@@ -43,7 +43,7 @@ pub struct Exported<P> {
     pub received: VecDeque<P>,
     /// Data that was taken to be sent and was not given to the adapter: it follows all data in the state.
     pub held: VecDeque<P>,
-    /// Sending is shut down after this data, and the adapter does not know.
+    /// Whether sending is shut down after `held`, which the adapter does not know yet.
     pub shut: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct Exported<P> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Carried {
     bytes: Vec<u8>,
-    /// Number of bytes given to the adapter.
+    /// Number of bytes of the state given to the adapter.
     given: usize,
 }
 
@@ -90,9 +90,9 @@ impl<P: Inline> OsLayer<P> {
         Ok(SocketId(number))
     }
 
-    /// Takes a connection back from the adapter, after all data that was given to the adapter. [`OsLayer::poll_move`] reports its arrival.
-    /// Until then received data can be read and nothing can be sent. Returns false if there is no such connection, or it is already moving
-    /// or ending.
+    /// Takes a connection back from the adapter, once the adapter has all data that was given to it. [`OsLayer::poll_move`] reports its
+    /// arrival. Until then received data can be read and nothing can be sent. Returns false if there is no such connection, or it is
+    /// already moving or ending.
     pub fn export(&mut self, now: Time, socket: SocketId) -> bool {
         self.now = now;
         let can_move = self.known(socket).is_some_and(|entry| {
@@ -106,7 +106,7 @@ impl<P: Inline> OsLayer<P> {
             entry.corked = false;
             entry.wants_room = false;
             entry.intents.remove(Intents::RECEIVE | Intents::FLUSH);
-            // Held data comes along; no timer may send it any more.
+            // Held data moves with the connection, so the timer must not send it.
             self.stop_cork_timer(socket.0);
             self.settle_pledge(socket.0);
             self.intend(socket.0, Intents::EXPORT);
@@ -140,7 +140,7 @@ impl<P: Inline> OsLayer<P> {
         let entry = &mut self.sockets[number as usize];
         entry.phase = Phase::Exported;
         entry.exporting = false;
-        // Requests that were submitted to the lost adapter do not count.
+        // A shutdown that was submitted to the lost adapter must be repeated; all other intents are void.
         entry.intents = match entry.shut {
             true => Intents::SHUT,
             false => Intents::empty(),
@@ -180,7 +180,7 @@ impl<P: Inline> OsLayer<P> {
         })
     }
 
-    /// Removes a socket that is not needed any more, here or on the adapter.
+    /// Removes a socket that neither the host nor the adapter needs any longer.
     fn retire(&mut self, number: u32) {
         self.carried.remove(&number);
         let entry = self.socket_mut(number);

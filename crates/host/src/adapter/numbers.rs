@@ -114,7 +114,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever is taken and returned: no number is in use twice, and blocks are consecutive without a gap.
+        /// In any sequence of calls, no number is in use twice, and the numbers of a block are consecutive.
         #[test]
         fn no_number_is_in_use_twice(block_len in 1_u16..6, steps in prop::collection::vec((0_u8..4, any::<prop::sample::Index>()), 1..200)) {
             const MOST: u32 = 30;

@@ -42,7 +42,7 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// Returns whether there is space for a packet of this many SENDs. If not, the caller has to make the adapter
-    /// [report](OsLayer::unmask_lazy) when there is.
+    /// [report](OsLayer::unmask_lazy) when there is space again.
     pub fn has_room_for_packet<L: HostLink<Data = P>>(
         &self,
         link: &L,
@@ -147,7 +147,7 @@ impl<P: Inline> OsLayer<P> {
         1 + blocks.sum::<usize>()
     }
 
-    /// Sends a packet, or a part of a packet if `more` follows. Returns false if no buffer takes it.
+    /// Sends a packet, or a part of a packet if `more` follows. Returns false if no buffer can hold it.
     fn send_from_memory<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -170,7 +170,7 @@ impl<P: Inline> OsLayer<P> {
         true
     }
 
-    /// Gives a packet back to the adapter. Returns false if no buffer takes it.
+    /// Gives a packet back to the adapter. Returns false if no buffer can hold it.
     fn forward_from_memory<L: HostLink<Data = P>>(
         &mut self,
         now: Time,

@@ -95,7 +95,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(any)
     }
 
-    /// Returns when [`OsLayer::pump`] has work even if nothing arrives: at a batching or cork timer, or at once.
+    /// Returns when [`OsLayer::pump`] has work even if nothing arrives: at a batching or cork timer, or immediately.
     pub fn poll_timeout(&self) -> Option<Time> {
         let has_room = self.queue.room() > self.room_in_vain;
         let is_due = self.queue.is_due(self.now) && !self.queue.is_held_up();

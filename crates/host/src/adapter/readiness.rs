@@ -80,7 +80,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Lets as many of the sockets that wait for buffers submit as there are free buffers. Returns true if there was one.
+    /// Lets waiting sockets submit their requests, one socket for each free buffer. Returns true if there was such a socket.
     pub(super) fn wake_waiting<L: HostLink<Data = P>>(&mut self, link: &L) -> bool {
         let count = self.waiting.len().min(self.spare(link));
         for _ in 0..count {
@@ -111,7 +111,7 @@ impl<P: Inline> OsLayer<P> {
         let has_sends = !entry.sends.is_empty();
         match self.no_room(link, number, self.transfer_bytes(link)) {
             None => self.wake_writer(number),
-            // Their completions wake the writer.
+            // The completions of the connection's own sends wake the writer.
             Some(_) if has_sends => {}
             Some(NoRoom::Ring) => return false,
             Some(why) => self.wait_for_room(number, why),

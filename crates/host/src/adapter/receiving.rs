@@ -29,7 +29,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Returns what waits to be read.
+    /// Returns how much data waits to be read.
     pub fn unread(&self, socket: SocketId) -> Unread {
         let Some(entry) = self.known(socket) else {
             return Unread::GONE;
@@ -40,8 +40,8 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Returns whether the last [`Readable`](crate::Ready::Readable) event reported nothing new: the adapter has delivered what it had
-    /// reported.
+    /// Returns whether the last [`Readable`](crate::Ready::Readable) event reported nothing new: the adapter has only delivered data that
+    /// an earlier event had reported.
     pub fn is_repeated(&self, socket: SocketId) -> bool {
         self.known(socket).is_some_and(|entry| entry.is_repeated)
     }
@@ -209,7 +209,7 @@ impl<P: Inline> OsLayer<P> {
                     self.fail(number, status);
                 }
             }
-            // Another response reports why; until then, posting more would bring the same answer.
+            // Another response reports the reason. Until it arrives, further buffers would be returned empty, too.
             _ => self.socket_mut(number).no_receive = true,
         }
     }

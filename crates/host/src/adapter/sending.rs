@@ -174,7 +174,7 @@ impl<P: Inline> OsLayer<P> {
         self.tell_done_with(number);
     }
 
-    /// Sends the held data. `more` says that more data follows at once.
+    /// Sends the held data. `more` says that more data follows immediately.
     ///
     /// # Errors
     /// Not all data could be sent: the rest follows after a completion or when there is space, if [`Intents::FLUSH`] is set.
@@ -217,7 +217,7 @@ impl<P: Inline> OsLayer<P> {
         Ok((sends * most as usize).saturating_sub(entry.held_len as usize))
     }
 
-    /// Makes a socket become writable when it has buffer space, at once if there is some.
+    /// Makes a socket become writable when it has buffer space, immediately if there is some.
     pub(super) fn want_room<L: HostLink<Data = P>>(&mut self, link: &L, socket: SocketId) {
         match self.send_room(link, socket) {
             Err(Gone) => {}
@@ -418,7 +418,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Continues with what waited for completed sends of a connection.
+    /// Continues sending on a connection after some of its sends were completed.
     fn go_on_sending(&mut self, number: u32) {
         let most = self.most_sends;
         let entry = self.socket(number);

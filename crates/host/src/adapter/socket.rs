@@ -184,9 +184,9 @@ pub(super) struct Socket {
     /// Data that the application has not read.
     pub received: Chain,
     pub received_len: usize,
-    /// The last event reports only what an earlier one has reported.
+    /// Whether the last event for a reader reports only what an earlier one has reported.
     pub is_repeated: bool,
-    /// What the adapter has reported of the data behind that.
+    /// What the adapter has reported about the data that follows `received`.
     pub later: Later,
     /// Data that was not given to the adapter, because of the cork or for lack of space.
     pub held: Chain,
@@ -195,15 +195,15 @@ pub(super) struct Socket {
     pub lent: u32,
     /// Sequence number after all data that was given to the socket to send. It survives the socket.
     pub given: SeqNr,
-    /// Value of `given` when the connection came by IMPORT.
+    /// Value of `given` when the connection was imported.
     pub given_before: SeqNr,
-    /// What the adapter has reported of TCP, until it is taken.
+    /// TCP's information about the connection, from the adapter's answer until it is taken.
     pub info: Option<Box<[u8]>>,
     /// Number of received bytes, modulo 2^32.
     pub came: u32,
     /// Present if times are reported.
     pub timing: Option<Box<Timing>>,
-    /// Somebody lends data to the socket, and is notified when the adapter does not need some of it any more.
+    /// Whether data is lent to the socket. Its owner is then notified when the adapter no longer needs some of it.
     pub lends: bool,
     /// When the cork expires.
     pub cork_deadline: Option<Time>,
@@ -219,7 +219,7 @@ pub(super) struct Socket {
     pub opens_fast: Option<u32>,
     /// The connection is to leave the adapter.
     pub exporting: bool,
-    /// The connection came by IMPORT.
+    /// The connection was imported.
     pub imported: bool,
     /// No buffers are to be posted any more.
     pub no_receive: bool,
@@ -227,20 +227,20 @@ pub(super) struct Socket {
     pub unknown: bool,
     /// The application has not accepted the connection yet.
     pub untaken: bool,
-    /// The owner of the imported connection was not notified yet that the adapter has refused it.
+    /// The owner was not notified yet that the adapter has refused to import the connection.
     pub untold: bool,
     /// A buffer is pledged to the socket.
     pub pledged: bool,
-    /// There was no space for a send.
+    /// The application waits for space to send.
     pub wants_room: bool,
     /// Events for the application.
     pub readable: bool,
     pub writable: bool,
-    /// The queues that have the number. They survive the socket.
+    /// Queues that contain the socket's number. They are not reset when the socket is released.
     pub queued: Queued,
 }
 
-/// The queues that have a number, each at most once.
+/// Queues that contain a socket's number, each at most once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Queued {
     /// Sockets with events.

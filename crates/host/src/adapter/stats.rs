@@ -51,7 +51,7 @@ pub struct OsLayerStats {
     pub options_refused: u64,
     /// Reported times of bytes that were sent or acknowledged.
     pub times_told: u64,
-    /// Such times that were dropped because too many waited to be taken.
+    /// Reported times that were dropped because too many waited to be taken.
     pub times_dropped: u64,
     /// Links that were lost.
     pub links_lost: u64,
@@ -61,7 +61,7 @@ pub struct OsLayerStats {
     pub imports_refused: u64,
     /// Connections taken back from the adapter.
     pub exported: u64,
-    /// Connections that the adapter asked to get rid of.
+    /// Connections that the adapter asked the host to take back.
     pub relief_asked: u64,
     /// Packets sent.
     pub packets_sent: u64,
@@ -74,9 +74,9 @@ pub struct OsLayerStats {
 /// Why there was no space for a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoom {
-    /// The maximum number of the connection's sends is waiting.
+    /// The connection already has the maximum number of sends in flight.
     Sends,
-    /// All free buffers are reserved for others.
+    /// The connection has as many sends in flight as there are free buffers.
     Buffers,
     /// The ring of requests is full.
     Ring,

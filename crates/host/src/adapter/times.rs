@@ -31,7 +31,7 @@ pub struct SendTimes {
     pub stages: Stages,
     /// Whether to report if all of the data is taken.
     pub if_whole: bool,
-    /// Whether to report if only some of the data is taken; of the last byte taken.
+    /// Whether to report if only some of the data is taken: then the times of the last byte taken.
     pub if_partial: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct SendTimes {
 pub(super) struct Timing {
     /// Number of bytes that were held back when the adapter began to count from its next SEND.
     held_before: u32,
-    /// Requested for the next send.
+    /// Times requested for the next send.
     asked: SendTimes,
     /// The held bytes whose times were requested, by the sequence numbers after them.
     marks: VecDeque<(SeqNr, Stages)>,

@@ -34,7 +34,7 @@ pub(super) struct Connections {
     pub(super) closing: FxHashMap<u32, (Flow, bool)>,
     /// The adapter refused the last handoff for lack of memory: if its Soft_Limit is 0, this is why.
     pub(super) is_short_of_memory: bool,
-    /// Number of adapters that were lost before in this place.
+    /// Number of adapters with this index that were lost before.
     pub(super) generation: u32,
 }
 

@@ -171,7 +171,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
     fn accepted(&mut self, conn: ConnId, adapter: AdapterId) -> SocketId {
         let layer = &mut *self.layer;
         layer.stats.accepted += 1;
-        // A wait reports it again while there is another connection.
+        // While a listener has another connection, a wait reports that again.
         let waits = |&(id, _): &(_, _)| self.stack.has_acceptable(id);
         layer.acceptable |= layer.listeners.iter().any(waits);
         let id = self.insert(conn, adapter);
@@ -265,7 +265,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         self.stack.keeps_unread() && kept.is_some_and(|kept| kept.state == State::CloseWait)
     }
 
-    /// Returns the socket on the adapter to which data can be sent at once, if there is one.
+    /// Returns the socket on the adapter to which data can be sent now, if there is one.
     fn may_send(&mut self, id: SocketId) -> Result<Option<SocketId>, Gone> {
         self.look_if_settling(id);
         let socket = self.socket(id).ok_or(Gone)?;
@@ -278,8 +278,8 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// Sends as much of `data` as there is buffer space for. `to_adapter` sends data to the adapter, and `enqueues` returns how many
-    /// enqueues a number of bytes are to the selection policy.
+    /// Sends as much of `data` as there is buffer space for. `to_adapter` sends data to the adapter, and `enqueues` returns as how many
+    /// enqueues a number of bytes counts for the selection policy.
     fn send_by(
         &mut self,
         id: SocketId,
@@ -317,8 +317,8 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         Ok(taken)
     }
 
-    /// Sends `len` bytes from `address` on, in a file that the link lends to the adapter, as [`Calls::send_lent`] does. Returns `None` if the
-    /// connection is not on its adapter, or is not to send there now.
+    /// Sends `len` bytes from `address` on, in a file that the link lends to the adapter, as [`Calls::send_lent`] does. Returns `None` if
+    /// the connection is not on its adapter, or must not send there now.
     ///
     /// # Errors
     /// The connection has ended or is shut down for sending.
@@ -354,7 +354,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// Asks the policy whether to take a connection back from its adapter before the application sends `bytes`, of which it knows beforehand.
+    /// Asks the policy whether to take a connection back from its adapter before the application sends `bytes`, which it has announced.
     pub fn announce(&mut self, id: SocketId, bytes: u64) {
         let Some(socket) = self.layer.sockets.get(id.0 as usize) else {
             return;
@@ -417,7 +417,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
     }
 }
 
-/// What sending lends its buffers to.
+/// Queries for the lender of sent data: who may still refer to it.
 impl<P: Inline, L: HostLink<Data = P>> LayerCalls<'_, P, L> {
     /// Returns the stack's connection of a socket that is on the host, and the sequence number after all data that the application has
     /// sent.

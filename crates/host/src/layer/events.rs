@@ -41,7 +41,7 @@ impl<P: Inline> SocketLayer<P> {
                 self.set_socket_of(conn, None);
                 self.end(id, *reason);
             }
-            // It is read together with other data.
+            // Urgent data is read together with other data; the other two events are not used here.
             Event::Urgent | Event::TransmitTimes | Event::Acceptable(_) => {}
         }
     }
@@ -53,7 +53,7 @@ impl<P: Inline> SocketLayer<P> {
         stack: &mut impl HostStack<P>,
         adapters: &mut [AdapterEnd<P, L>],
     ) {
-        // Nobody has asked for the remaining ones.
+        // The caller has not asked for the remaining moves.
         self.moves.clear();
         for (adapter, end) in (0..).map(AdapterId).zip(adapters) {
             while let Some(news) = end.os.poll_move() {

@@ -67,7 +67,7 @@ pub struct SocketLayer<P> {
     arrived: VecDeque<P>,
     /// Connections that have left the stack or returned to it.
     moves: VecDeque<StackMove>,
-    /// Connections that are to move once none of their data is in flight, by the time of the next look.
+    /// Connections that are to move once none of their data is in flight, by the time of the next check.
     settling: BTreeSet<(Time, SocketId)>,
     /// Number of connections that are being handed off or restored.
     moving: usize,
@@ -88,7 +88,7 @@ pub struct SocketLayer<P> {
     stats: LayerStats,
 }
 
-/// Who has a connection that is not in the stack.
+/// Who is responsible for a connection that is not in the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Away {
     /// A socket.
@@ -270,7 +270,7 @@ impl<P: Inline> SocketLayer<P> {
     }
 
     /// Handles the loss of an adapter, and with it of its connections and those moving to or from it: [`SocketLayer::handle_adapters`]
-    /// finds out what becomes of each. The stack may [recover](HostStack::recover) some. A connection that the policy had chosen for this
+    /// decides what happens to each. The stack may [recover](HostStack::recover) some. A connection that the policy had chosen for this
     /// adapter goes to the next adapter when it sends again, if it is on the host by then.
     pub fn handle_adapter_lost(&mut self, adapter: AdapterId) {
         if let Some(of) = self.adapters.get_mut(adapter.index()) {

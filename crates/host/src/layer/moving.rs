@@ -219,7 +219,7 @@ impl<P: Inline> SocketLayer<P> {
         now >= socket.not_before && now.saturating_since(socket.since) >= least
     }
 
-    /// Attempts to hand off a connection on the host if `decide` says so and the connection has not had its chance yet.
+    /// Attempts to hand off a connection on the host if `decide` says so. After an earlier attempt, the policy must also reconsider it.
     fn consider(
         &mut self,
         now: Time,
@@ -309,7 +309,7 @@ impl<P: Inline> SocketLayer<P> {
     }
 
     pub(super) fn not_handed_off(&mut self, id: SocketId, why: NotOffloaded) {
-        // A connection that only did not settle in time may have another chance.
+        // A connection that merely did not settle in time may be attempted again.
         self.socket_mut(id).failures += u32::from(why != NotOffloaded::UnderWay);
         self.set_why(id, why);
         self.note(id, Move::Refused(why));
@@ -334,7 +334,7 @@ impl<P: Inline> SocketLayer<P> {
             self.settles(now, id, false);
             return Ok(());
         }
-        // From here on the adapter's sockets hold back corked data; TCP sends what it has by now.
+        // From now on the adapter's socket holds back corked data; TCP sends what it has held back so far.
         stack.set_cork(conn, false);
         if !stack.settle(conn) {
             self.settles(now, id, true);
@@ -596,7 +596,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// Takes back the connections that were wanted while connections could not be taken back.
+    /// Takes back the connections whose restore was requested while the stack could not take any back.
     pub fn restore_wanted<L>(
         &mut self,
         now: Time,
@@ -725,7 +725,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// Imports a connection into the stack, and does what has waited for that.
+    /// Imports a connection into the stack, and does what was postponed until then.
     fn take_back(
         &mut self,
         now: Time,

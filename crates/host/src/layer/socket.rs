@@ -115,7 +115,7 @@ pub(super) struct Socket<P> {
     pub(super) not_before: Time,
     /// State in which the connection left for the adapter, until the adapter has answered.
     pub(super) kept: Option<Box<Portable<P>>>,
-    /// Sequence numbers after the data that had been written and read by then.
+    /// Sequence numbers after the data that had been written and read when the connection left for the adapter.
     pub(super) left_at: Reached,
     /// Packets that arrived while the connection was moving.
     pub(super) packets: Vec<P>,
@@ -126,7 +126,7 @@ pub(super) struct Socket<P> {
     pub(super) unsent: VecDeque<P>,
     /// What to do once the connection has moved, or `unsent` is empty.
     pub(super) wish: Wish,
-    /// The adapter or the host wanted the connection back while it was moving to the adapter, or could not be taken back.
+    /// Whether a restore was requested while the connection was moving to the adapter or could not be taken back.
     pub(super) restore_wanted: bool,
 
     pub(super) corked: bool,
@@ -234,7 +234,7 @@ impl<P> Socket<P> {
         matches!(self.place, Place::HandingOff(_) | Place::Restoring(_))
     }
 
-    /// Returns whether data can be sent at once. If not, it waits for the end of the move, or for earlier data.
+    /// Returns whether data can be sent now. If not, it waits for the end of the move, or for earlier data.
     pub(super) fn can_send(&self) -> bool {
         let is_closed = self.settling.is_some_and(|settling| settling.is_closed);
         !self.is_moving() && !is_closed && self.unsent.is_empty()

@@ -32,7 +32,7 @@ pub trait HostStack<P> {
     fn send_buffer(&self, conn: ConnId) -> u32;
     /// Returns the number of bytes in the send buffer, as far as is known without a system call.
     fn unacknowledged(&self, conn: ConnId) -> usize;
-    /// Sets whether partial segments are sent at once.
+    /// Sets whether partial segments are sent immediately.
     fn set_nodelay(&mut self, conn: ConnId, nodelay: bool);
     /// Holds back partial segments while `cork` is set.
     fn set_cork(&mut self, conn: ConnId, cork: bool);

@@ -19,9 +19,9 @@ pub struct LayerStats {
     pub handoffs_accepted: u64,
     /// Handoffs that the adapter refused.
     pub handoffs_refused: u64,
-    /// Connections that were to come back.
+    /// Restores that were started.
     pub restores_attempted: u64,
-    /// Connections that came back.
+    /// Connections that were restored to the host.
     pub restored: u64,
     /// Connections that were on the adapter or moving when the adapter was lost.
     pub lost_with_adapter: u64,

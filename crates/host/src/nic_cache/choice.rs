@@ -17,8 +17,7 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Returns whether this is the first part of its block. Requests are counted by these parts, because parts of one request share a
-    /// block.
+    /// Returns whether this is the first part of its block. Only first parts count as requests, because several parts of one request share a block.
     fn begins(&self) -> bool {
         self.within == 0
     }

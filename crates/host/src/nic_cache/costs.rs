@@ -3,8 +3,8 @@
 //!
 //! Each test performs one operation [`TIMES`] times, in [`asked`] or [`removal`], the only functions in which callgrind counts:
 //! `cargo test --profile ci -p baton-host --lib --no-run`, then
-//! `valgrind --tool=callgrind --toggle-collect='*costs::asked' TEST-BINARY nic_cache::costs::cache_hits_of_packets`, for the other tests
-//! likewise, and the instructions collected divided by [`TIMES`].
+//! `valgrind --tool=callgrind --toggle-collect='*costs::asked' TEST-BINARY nic_cache::costs::cache_hits_of_packets`, or another test. The
+//! cost is the number of collected instructions divided by [`TIMES`].
 
 use super::*;
 use baton_cache::Replacement;

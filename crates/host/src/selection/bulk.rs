@@ -34,7 +34,7 @@ impl Selection for Bulk {
         }
     }
 
-    /// A connection that came back was selected by the other policy before, which may want it back by now.
+    /// A connection that came back was selected by the other policy before, which may want it on the NIC again.
     fn on_receive(&mut self, view: &View) -> Decision {
         match view.was_offloaded {
             true => Decision::hand_off_if(!view.nic_is_full() && !self.policy.takes_back(view)),

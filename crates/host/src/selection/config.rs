@@ -42,21 +42,21 @@ pub enum SelectionConfig {
         /// Remaining enqueues to the send buffer from which a handoff pays.
         enqueues: u32,
     },
-    /// As `benefit`, but knows what each connection will send, as only a simulator that replays a log does.
+    /// Like `benefit`, but knows what each connection will send. Only a simulator that replays a log can do that.
     ///
     /// See [`Benefit`] and [`Foreseen`].
     Oracle {
         /// Remaining enqueues to the send buffer from which a handoff pays.
         enqueues: u32,
     },
-    /// As another policy, but attempts connections that could not be handed off, or came back, again at each send request: [`Retry`].
+    /// Like another policy, but attempts again at each send request to hand off connections whose handoff failed or that came back: [`Retry`].
     Retry {
         /// The other policy.
         selection: Box<SelectionConfig>,
     },
-    /// As another policy, but takes connections back when they begin a large response, and hands them off again afterwards: [`Bulk`].
+    /// Like another policy, but takes connections back when they begin a large response, and hands them off again afterwards: [`Bulk`].
     Bulk {
-        /// Size of a response from which it is sent by the host, bytes.
+        /// Minimum size of a response that the host sends, bytes.
         bytes: u64,
         /// The other policy.
         selection: Box<SelectionConfig>,

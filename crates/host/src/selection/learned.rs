@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, BuildHasherDefault};
 
 /// Shares of the connections that may be handed off, in units of 1/256, in ascending order.
 const SHARES: [u32; 4] = [0, 64, 128, 256];
-/// Sizes from which a response is sent by the host, bytes, in descending order.
+/// Minimum sizes of responses that the host sends, bytes, in descending order.
 const LIMITS: [u64; 5] = [u64::MAX, 1 << 20, 256 << 10, 64 << 10, 16 << 10];
 
 /// Minimum duration of a sample.
@@ -18,8 +18,8 @@ const LONGEST_SAMPLE: Span = Span::from_secs(2);
 /// drifts: fewer samples agree with each other, but not with later ones.
 const SAMPLES: u32 = 16;
 const MOST_SAMPLES: u32 = 48;
-/// Time for connections to move after a change of the setting, and requests of each connection in this time on average, if they come within
-/// [`LONGEST_SAMPLE`]. Nothing is measured meanwhile.
+/// Minimum time for connections to move after a change of the setting, and minimum mean number of requests per connection in this time, if
+/// they come within [`LONGEST_SAMPLE`]. Nothing is measured meanwhile.
 const SETTLING: Span = Span::from_ms(100);
 const SETTLING_REQUESTS: u64 = 2;
 /// Time between two series of comparisons, when no setting was found to be better. It doubles after each further series.
@@ -34,16 +34,16 @@ const LOSS: f64 = 0.04;
 const GAIN: f64 = 0.08;
 /// A sample is discarded if the number of connections changes by more than one in this many: the rate then depends on that change.
 const STEADY: u64 = 16;
-/// Part of the send requests that may belong to large responses, for which a connection would move there and back.
+/// At most one in this many send requests may belong to large responses: a connection moves to the host and back for each.
 const MOST_LARGE: u64 = 4;
-/// Factor by which rate or cost must change for the load to be a different one, for which settings are compared again.
+/// Factor by which rate or cost must change for the load to count as different, so that settings are compared again.
 const OTHER_LOAD: f64 = 1.5;
 /// Number of refusals after which a connection stays on the host.
 const MOST_FAILURES: u32 = 4;
 /// Number of reads after which the policy looks at a connection again while it compares nothing.
 const READS_AT_REST: u32 = 16;
 
-/// Which connections and responses are the NIC's: a place in [`SHARES`] and one in [`LIMITS`].
+/// Which connections and responses go to the NIC: indices in [`SHARES`] and [`LIMITS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Setting {
     share: usize,
@@ -204,14 +204,14 @@ enum Phase {
 }
 
 /// Hands off as many connections as pay, by what the host measures while it runs: processor time of the application per request, and
-/// requests per second. The policy begins with all connections on the host. It hands off a part of them, keeps to that if requests have
-/// become cheaper and not fewer, tries more, and otherwise takes them back. It tries likewise whether large responses are better sent by the
-/// host. When no change helps any more, it waits for a while, or until the load has changed.
+/// requests per second. The policy begins with all connections on the host. It hands off a part of them. If requests become cheaper and not
+/// fewer, it keeps that setting and tries more; otherwise, it takes them back. In the same way, it tries whether the host should send large
+/// responses. When no change helps any more, it waits for a while, or until the load has changed.
 #[derive(Clone, Debug)]
 pub struct Learned {
     setting: Setting,
     phase: Phase,
-    /// The step that is tried next, as a place in [`STEPS`], and how many steps in a row were no better.
+    /// The step that is tried next, as an index in [`STEPS`], and how many steps in a row were no better.
     next: usize,
     in_vain: usize,
     rest: Span,
@@ -220,13 +220,13 @@ pub struct Learned {
     trial: Measured,
     /// Rate before the first change of a series.
     at_first: Option<Series>,
-    /// Samples at the beginning of the rest, which tell a change of the load.
+    /// Samples at the beginning of the rest, by which a change of the load is recognised.
     at_rest: Measured,
     /// Start of the current sample.
     since: Option<Work>,
     /// State at the last change of the setting, until connections have moved.
     settles_from: Option<Work>,
-    /// Number of send requests on the NIC since the last change of the setting, and those of large responses, by place in [`LIMITS`].
+    /// Number of send requests on the NIC since the last change of the setting, and those of large responses, by index in [`LIMITS`].
     sends: u64,
     large: [u64; LIMITS.len()],
 }
@@ -281,7 +281,7 @@ impl Learned {
         self.settles_from = Some(*now);
     }
 
-    /// Returns whether there are responses above a limit, but so few that their connections may move for them.
+    /// Returns whether there are responses above a limit, but few enough that their connections may move for them.
     fn has_few_above(&self, limit: usize) -> bool {
         (1..=self.sends / MOST_LARGE).contains(&self.large[limit])
     }
@@ -455,7 +455,7 @@ impl Selection for Learned {
             self.since = Some(*work);
             let came = work.connections.abs_diff(since.connections);
             let is_steady = came <= work.connections / STEADY;
-            // A sample without requests says nothing, nor does one during which the host has set its count of time back.
+            // A sample without requests says nothing, nor does one during which the host has reset its count of processor time.
             if is_steady && work.requests > since.requests && work.busy >= since.busy {
                 self.handle_sample(&since, work);
             }

@@ -9,7 +9,7 @@ const MEAN_OVER: u64 = 256;
 
 /// Attempts to hand off connections that have sent faster than others, at any send request after the first: for NICs that hold few
 /// connections but serve them fast (handoff-policies 3.3). Rates are averages over a connection's whole life, in enqueues to the send
-/// buffer, each of which is about as many packets.
+/// buffer: about the same number of packets belongs to each.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     percent: u32,

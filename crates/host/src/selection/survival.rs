@@ -3,7 +3,7 @@
 use super::{Life, Remaining, View};
 use rustc_hash::FxHashMap;
 
-/// Number of classes for a single number of enqueues; each class above covers twice as many numbers as the one before.
+/// Number of classes that each cover a single number of enqueues; the classes above cover 16, 32, 64, ... numbers.
 const EXACT: usize = 16;
 /// Number of classes, for up to 2^31 enqueues.
 const CLASSES: usize = EXACT + 28;

@@ -188,7 +188,7 @@ impl Moving {
     }
 }
 
-/// The adapter answers IMPORT and is killed before the host reads the answer, so the host learns both in one turn.
+/// The adapter answers IMPORT and is killed before the host reads the answer, so the host learns of both at the same time.
 #[test]
 fn data_kept_for_a_lost_adapter_is_sent_by_the_stack() {
     let mut moving = Moving::new();

@@ -15,7 +15,7 @@
 //! | `wait N us`, `wait timer`, `lose`, `forget`, `reconnect` | time passes; the link is lost, or was lost unnoticed; there is a new one |
 //! | `? WHAT VALUE` | a property of the host |
 //!
-//! A last word `xN` stands for N equal lines. The host handles answers before anything but another answer happens.
+//! A last word `xN` stands for N equal lines. The host handles consecutive answers before anything else happens.
 
 use baton_bus::descriptor::{
     Action, Buffer, Close, Outcome, Peer, Request, SocketInfo, SocketOption, Status, write_inline,

@@ -212,7 +212,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(self.fill(now, link, slot, part, data))
     }
 
-    /// Returns whether there is space for an INSERT of this many bytes and for this many SENDs, and buffers for the others.
+    /// Returns whether there is space for an INSERT of `len` bytes and `sends` SENDs, including a buffer for each.
     pub(super) fn may_insert<L: HostLink<Data = P>>(
         &self,
         link: &L,
