@@ -8,7 +8,7 @@ use baton_wire::Time;
 /// divided.
 ///
 /// The caller calls [`DescriptorQueue::push`] for each entry; then [`DescriptorQueue::next_transfer`] and, for the part that the link took,
-/// [`DescriptorQueue::transferred`], until no transfer is due; and so again at [`DescriptorQueue::poll_timeout`].
+/// [`DescriptorQueue::transferred`], until no transfer is due; and repeats this at [`DescriptorQueue::poll_timeout`].
 #[derive(Debug)]
 pub struct DescriptorQueue {
     ring: Ring<Descriptor>,
@@ -77,7 +77,7 @@ impl DescriptorQueue {
         true
     }
 
-    /// Makes all waiting entries due at once.
+    /// Makes all waiting entries due immediately.
     pub fn flush(&mut self) {
         self.batcher.flush();
     }

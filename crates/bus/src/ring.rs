@@ -1,6 +1,6 @@
 //! A bounded queue of descriptors.
 
-/// Taken entries that may remain in memory while at least as many wait.
+/// Number of taken entries from which on they are removed from memory, unless more entries wait.
 const MOST_TAKEN: usize = 32;
 
 /// A bounded first-in, first-out queue whose entries are contiguous in memory. The queue rejects entries that exceed its capacity.
@@ -134,8 +134,8 @@ mod tests {
                 prop_assert!(ring.as_slice().iter().eq(&model));
                 prop_assert_eq!((ring.front(), ring.is_empty()), (model.front(), model.is_empty()));
                 prop_assert_eq!((ring.len(), ring.free()), (model.len(), capacity - model.len()));
-                // At the last append, `taken` was less than one of these, and since then no more entries were taken than waited at that
-                // time.
+                // After the last append, `taken` was less than `MOST_TAKEN` or the number of waiting entries. At most `capacity` entries
+                // were taken since.
                 let bound = MOST_TAKEN.max(capacity) + capacity;
                 prop_assert!(ring.taken <= bound, "its memory is bounded, too");
             }

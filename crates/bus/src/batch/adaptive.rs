@@ -3,21 +3,21 @@
 //! Batching saves crossings at the expense of response time. For every entry, the policy therefore considers who waits for it
 //! ([`Urgency`]):
 //!
-//! - *Nobody* ([`Urgency::Lazy`]). The entry is held back: the next awaited entry takes along all that wait. The policy learns how long
-//!   that takes ([`HoldTime`]) and holds entries for four times as long, so that the timer is a last resort. If the other side turns out to
-//!   stall until such entries arrive, they go at once.
-//! - *Somebody* ([`Urgency::Awaited`]). The entry goes at once unless there is budget and waiting pays. The [`Budget`] is one part in 9 of
-//!   the time that connections take for their work, so response times grow by no more than that. Spending it is the dynamic acknowledgment
-//!   problem (Dooly, Goldman and Scott, 1998), with the same solution: a batch goes when the waiting times of its entries add up to the
-//!   allowance. Waiting pays if the mean gap between entries is within the budget and earlier waits were not in vain; after each vain wait,
-//!   the policy skips twice as many chances ([`Backoff`]).
+//! - *Nobody* ([`Urgency::Lazy`]). The entry is held back, to be transferred together with the next awaited entry. The policy learns how
+//!   soon that arrives ([`HoldTime`]) and holds entries for four times as long, so that the timer is a last resort. If the other side turns
+//!   out to stall until such entries arrive, they go immediately.
+//! - *Somebody* ([`Urgency::Awaited`]). The entry goes immediately unless there is budget and waiting pays. The [`Budget`] is one part in 9
+//!   of the time that connections take for their work, so response times grow by no more than that. Spending it is the dynamic
+//!   acknowledgment problem (Dooly, Goldman and Scott, 1998), with the same solution: a batch goes when the waiting times of its entries
+//!   add up to the allowance. Waiting pays if the mean gap between entries is within the budget and earlier waits were not in vain; after
+//!   each vain wait, the policy skips twice as many chances ([`Backoff`]).
 //! - [`Urgency::AtOnce`] entries never wait.
 //!
-//! At low load, gaps are long and the budget is small: awaited entries go at once and take lazy entries along. At high load, many
+//! At low load, gaps are long and the budget is small: awaited entries go immediately, together with lazy entries. At high load, many
 //! connections work at the same time, their total budget grows faster than gaps pass, and batches grow with the number of connections.
 //!
 //! A side whose entries are all awaited has no budget, because it observes no end of work. It delays nothing, and only requests of the same
-//! turn leave together. All arithmetic is on integers, and all state belongs to this queue.
+//! piece of work leave together. All arithmetic is on integers, and all state belongs to this queue.
 
 mod budget;
 mod hold_time;

@@ -150,8 +150,8 @@ impl Batching {
     }
 }
 
-/// Who waits for an entry. Fixed batching only distinguishes entries that must go at once. Adaptive batching delays awaited entries by a
-/// small share of the time that the work takes, and holds lazy entries until others go with them.
+/// Who waits for an entry. Fixed batching only distinguishes entries that must go immediately. Adaptive batching delays awaited entries by
+/// a small share of the time that the work takes, and holds lazy entries until others go with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Urgency {
     /// Nobody waits for the entry. It only frees something, like the completions of CLOSE and of most SENDs. A completion that the other
@@ -169,7 +169,7 @@ pub trait BatchingRule: Debug + Send {
     /// Records that an entry about the socket `flow` was queued at `now`. Returns the new deadline of all waiting entries.
     fn queued(&mut self, now: Time, flow: u32, urgency: Urgency) -> Time;
 
-    /// Returns the number of waiting entries at which they become due at once. By default, only the deadline limits the wait.
+    /// Returns the number of waiting entries at which they become due immediately. By default, only the deadline limits the wait.
     fn most_waiting(&self) -> u32 {
         u32::MAX
     }
@@ -252,7 +252,7 @@ impl Batcher {
         }
     }
 
-    /// Makes all waiting entries due at once.
+    /// Makes all waiting entries due immediately.
     pub fn flush(&mut self) {
         self.urgent = self.waiting > 0;
     }

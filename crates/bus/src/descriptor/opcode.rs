@@ -13,7 +13,7 @@ bitflags! {
         const V6 = 1 << 1;
         /// The data is in the descriptor and its continuations.
         const INLINE = 1 << 2;
-        /// More data follows at once, so a partial segment may wait for it.
+        /// More data follows immediately, so a partial segment may wait for it.
         const MORE = 1 << 3;
         /// The answer completes all sends of the socket up to this one.
         const CUMULATIVE = 1 << 4;

@@ -75,20 +75,20 @@ pub enum Action {
     Send {
         /// Location of the data.
         data: Buffer,
-        /// Whether more data follows at once, so that a partial segment may wait for it.
+        /// Whether more data follows immediately, so that a partial segment may wait for it.
         more: bool,
         /// Stages of the last byte whose times are reported, on a socket with [`SocketOption::Times`].
         times: Stages,
     },
-    /// SEND of cached data (data-caching 4.3, nic_pkt_append_cache): sends what earlier INSERTs have put there, whatever later ones put
-    /// there. In order with the other SENDs of the socket, and answered like them. Covers at most [`MOST_BLOCKS_SENT`] adjacent blocks, and
-    /// is no longer than as many buffers.
+    /// SEND of cached data (data-caching 4.3, nic_pkt_append_cache): sends what earlier INSERTs have put there, even if later ones replace
+    /// it. Such SENDs are sent in order with the socket's other SENDs, and answered like them. Covers at most [`MOST_BLOCKS_SENT`] adjacent
+    /// blocks, and is no longer than as many buffers.
     SendCached {
         /// Offset of the first byte in the cache.
         offset: u32,
         /// Number of bytes.
         len: u32,
-        /// Whether more data follows at once, so that a partial segment may wait for it.
+        /// Whether more data follows immediately, so that a partial segment may wait for it.
         more: bool,
     },
     /// RECV into a buffer; answered once data has arrived, or once no more data can arrive.
@@ -205,7 +205,7 @@ pub enum Close {
     Write,
     /// Closes both directions after all pending data has been sent. Answered when the connection has ended.
     Both,
-    /// Resets the connection at once.
+    /// Resets the connection immediately.
     Abort,
 }
 
@@ -226,17 +226,17 @@ pub enum SocketOption {
     /// TCP_USER_TIMEOUT, milliseconds; 0 means none.
     UserTimeout = 6,
     /// TCP_FASTOPEN (RFC 7413). Before LISTEN or on a listener: maximum number of pending requests, 0 is off; such connections can be
-    /// accepted before their handshake is complete. Before CONNECT, 1: uses Fast Open; inline SENDs that follow the CONNECT at once go with
-    /// the SYN, as far as they fit and the peer gave a cookie, and are answered then; the answer to the CONNECT shows whether they arrived.
-    /// 2: does the same without a cookie, to a peer that accepts that.
+    /// accepted before their handshake is complete. Before CONNECT, 1: uses Fast Open; inline SENDs that immediately follow the CONNECT go
+    /// with the SYN, as far as they fit and the peer gave a cookie, and are answered then; the answer to the CONNECT shows whether they
+    /// arrived. 2: does the same without a cookie, to a peer that accepts that.
     FastOpen = 7,
     /// SO_TIMESTAMPING, on a connection: [`Times`]. Refused if adapter and host share no clock.
     Times = 8,
-    /// TCP_KEEPIDLE, seconds. Has no effect while SO_KEEPALIVE is off; turning that off resets it.
+    /// TCP_KEEPIDLE, seconds. On a connection, has no effect while SO_KEEPALIVE is off, and is reset when that is turned off.
     KeepIdle = 9,
-    /// TCP_KEEPINTVL, seconds, likewise.
+    /// TCP_KEEPINTVL, seconds. Depends on SO_KEEPALIVE like `KeepIdle`.
     KeepInterval = 10,
-    /// TCP_KEEPCNT, likewise.
+    /// TCP_KEEPCNT, number of probes. Depends on SO_KEEPALIVE like `KeepIdle`.
     KeepProbes = 11,
     /// Sockets of one user with the same number, which is not 0, may listen at the same address (SO_REUSEPORT, or an inherited listener).
     /// The connections are accepted by each of them in turn. Must be set before BIND.
@@ -249,8 +249,8 @@ bitflags::bitflags! {
     pub struct Times: u32 {
         /// The arrival of received data: reported before the answer to the RECV with the data.
         const RECEIVED = 1;
-        /// Count bytes of SENDs from the first unacknowledged byte. Without this and the next flag, the count continues; it starts with the
-        /// option.
+        /// Count bytes of SENDs from the first unacknowledged byte. Without this flag and `FROM_NEXT`, a count that was begun continues;
+        /// otherwise, it begins with the next SEND.
         const FROM_UNACKNOWLEDGED = 1 << 1;
         /// Count bytes from the first byte of the next SEND.
         const FROM_NEXT = 1 << 2;

@@ -50,7 +50,7 @@ pub enum Outcome {
     },
     /// Notification: the peer has closed its sending direction, and all its data has been delivered.
     PeerClosed,
-    /// Notification: data waits in the adapter, since the host has no buffer for it. The status says whether the connection has failed.
+    /// Notification: data waits in the adapter, because the host has posted no buffer for it. The status says whether the connection has failed.
     Unread {
         /// Number of bytes that wait.
         len: u32,

@@ -7,7 +7,7 @@ use baton_wire::{Span, Time};
 use super::usage::Meter;
 use super::{Done, Interconnect, Transfer, Usage, Way};
 
-/// Moves everything at once, and counts the traffic.
+/// Moves everything immediately, and counts the traffic.
 #[derive(Clone, Debug)]
 pub struct Ideal {
     done: VecDeque<Done>,

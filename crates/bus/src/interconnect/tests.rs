@@ -196,7 +196,7 @@ fn assert_books(bus: &dyn Interconnect, script: &[(Span, Transfer)], end: Time) 
     for channel in &usage.channels {
         assert!(
             channel.busy() <= usage.elapsed,
-            "busy for more than all the time"
+            "busy for more than the elapsed time"
         );
     }
     let devices = (0..DEVICES).map(|device| usage.device(DeviceId(device)).transfers.total());

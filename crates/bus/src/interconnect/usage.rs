@@ -178,7 +178,7 @@ pub(super) struct Meter {
 /// Counters of one device on a channel.
 #[derive(Clone, Copy, Debug, Default)]
 struct DeviceMeter {
-    /// By [`Operation`].
+    /// Number of transfers by [`Operation`].
     transfers: [u64; Operation::ALL.len()],
     bytes: BytesByCategory,
     busy: Span,
@@ -211,7 +211,7 @@ impl Meter {
     /// Counts time that moves no data.
     #[inline]
     pub(super) fn occupied(&mut self, device: DeviceId, start: Time, end: Time) {
-        debug_assert!(self.until <= start, "two things on the channel");
+        debug_assert!(self.until <= start, "two transfers on the channel");
         if start > self.until {
             self.from = start;
         }

@@ -124,7 +124,7 @@ pub trait HostLink {
     /// Fails if there is no such buffer, or if it holds less data.
     fn take(&mut self, address: u64, len: u32) -> Result<Self::Data, Violation>;
 
-    /// Frees a buffer of either kind, or ends a use of a file, which begins in a way of the link's own.
+    /// Frees a buffer of either kind, or ends a use of a file. How a use of a file begins depends on the link.
     fn free(&mut self, address: u64);
 }
 

@@ -66,8 +66,8 @@ impl<M: SharedMemory> End<M> {
         &self.memory
     }
 
-    /// Puts whole entries into the ring to the other side, which sees all of them at once. The caller must put entries that did not fit
-    /// again later.
+    /// Puts whole entries into the ring to the other side, which sees all of them at the same time. The caller must put entries that did
+    /// not fit again later.
     ///
     /// # Errors
     /// Fails if the other side's index is wrong.
@@ -111,7 +111,7 @@ impl<M: SharedMemory> End<M> {
     ) -> Result<bool, Violation> {
         let ring = SharedRing::new(&self.memory, self.side.other());
         let taken = self.consumer.get(&ring, most, descriptors)?;
-        // A side that waits for space is not woken up for a little: the rest will be taken too, and wakes it up.
+        // A side that waits for space is woken up only once half of the ring is free. The remaining entries will be taken, too.
         let roomy = 2 * self.consumer.waiting() <= ring.depth();
         Ok(taken > 0 && roomy && self.must_ring(Attention::ROOM))
     }

@@ -192,7 +192,7 @@ fn a_side_that_wakes_by_itself_is_still_notified_later() {
         if first.ring {
             host.other_bell.ring();
         }
-        // If short of space, the host prepares to sleep and is woken up at once, as by a timer.
+        // If short of space, the host prepares to sleep and is woken up immediately, as by a timer.
         let second = host.end.put(&[request(2)]).unwrap();
         if second.ring {
             host.other_bell.ring();

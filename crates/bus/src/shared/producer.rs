@@ -23,7 +23,7 @@ impl Producer {
         (self.produced, self.consumed_seen) = (count, count);
     }
 
-    /// Puts whole entries as far as they fit, and publishes all of them at once. Returns the number of descriptors put.
+    /// Puts whole entries as far as they fit, and publishes all of them at the same time. Returns the number of descriptors put.
     pub(super) fn put(
         &mut self,
         ring: &SharedRing<'_, impl SharedMemory>,

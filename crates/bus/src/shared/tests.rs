@@ -75,7 +75,7 @@ fn a_side_that_can_take_nothing_is_woken_only_by_new_space() {
     assert_eq!(adapter.prepare_to_sleep(), Ok(false), "something has come");
     assert_eq!(adapter.prepare_to_sleep_for_room(), Ok(true));
     let put = host.put(&[request(5)]).expect("no violation");
-    assert!(!put.ring, "it does not want to hear of it");
+    assert!(!put.ring, "it waits only for space");
     let mut got = Vec::new();
     assert_eq!(host.get(1, &mut got), Ok(true), "there is room");
     adapter.awake();

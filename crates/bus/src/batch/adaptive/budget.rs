@@ -9,7 +9,7 @@ pub(super) const SHARE: u64 = 9;
 /// The budget is divided among about this many batches.
 const BATCHES: u64 = 8;
 
-/// The budget is capped at the longest wait for each this many connections that work at the same time, but not below one longest wait.
+/// Maximum budget: one longest wait for every this many connections that work at the same time, but at least one longest wait.
 const CONNECTIONS_FOR_A_WAIT: u64 = 8;
 
 /// Number of sockets whose last entry is remembered. For other sockets, the policy assumes the mean duration of work. Short work is
@@ -112,7 +112,7 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// Returns whether to take this chance.
+    /// Returns whether to use this chance to wait.
     pub(super) fn is_over(&mut self) -> bool {
         let is_over = self.left == 0;
         self.left = self.left.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Determines how long lazy entries are held back so that others take them along.
+//! Determines how long lazy entries are held back to be transferred together with others.
 
 use super::LONGEST_WAIT;
 use baton_wire::{Span, Time};
@@ -15,22 +15,22 @@ const MEANS: u64 = 4;
 /// Number of vain waits after which the policy assumes that the other side stalls.
 const STALLS: u32 = 3;
 
-/// Initial and maximum number of releases without a wait in that case. Then the policy tries to wait again.
+/// Initial and maximum number of batches that are released without a wait after a stall, before the policy tries to wait again.
 const RELEASES: (u32, u32) = (64, 1024);
 
 /// Learns how soon other entries arrive. The danger is that the other side does nothing until it gets the held entries, such as completions
-/// without which it has no buffers. A stall shows as follows: nothing arrives until the timer fires, and then something arrives at once.
+/// without which it has no buffers. In such a stall, nothing arrives until the timer fires, and then something arrives immediately.
 #[derive(Clone, Debug)]
 pub(super) struct HoldTime {
     /// Mean time until other entries arrive.
     expected: Span,
     /// Set if the last batch went alone and nothing has arrived since.
     lone: Option<Lone>,
-    /// Number of consecutive times that an entry then arrived at once.
+    /// Number of consecutive times that an entry arrived immediately after a batch that went alone.
     stalls: u32,
-    /// Number of remaining releases without a wait.
+    /// Number of batches still to be released without a wait.
     releases_left: u32,
-    /// Number of such releases after the next stall.
+    /// Number of batches to be released without a wait after the next stall.
     releases_next: u32,
 }
 
@@ -60,7 +60,7 @@ impl HoldTime {
         if hold < LONGEST_WAIT {
             return hold;
         }
-        // An apparent stall may be an entry that arrives just after the longest wait. If so, the entry does not arrive at once after a
+        // An apparent stall may be an entry that arrives just after the longest wait. If so, the entry does not arrive immediately after a
         // shorter wait.
         hold / (1 << self.stalls)
     }

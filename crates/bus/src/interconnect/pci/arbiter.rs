@@ -65,7 +65,7 @@ impl Arbiter {
         };
         let (before, within) = match (rules.hidden_arbitration, waits) {
             (true, true) => (Span::ZERO, Span::ZERO),
-            // The bus is idle during arbitration, which counts for no transaction.
+            // The bus is idle during arbitration, and that time belongs to no transaction.
             (true, false) => (rules.arbitration, Span::ZERO),
             (false, _) => (Span::ZERO, rules.arbitration),
         };

@@ -1,4 +1,4 @@
-//! PCI Express: links of packets, in both directions at once.
+//! PCI Express: links of packets, in both directions at the same time.
 
 mod config;
 mod credits;

@@ -42,7 +42,7 @@ impl PerByte {
     }
 }
 
-/// Returns the megatransfers per second on a lane (PCIe 4.2; PCIe 6 doubles it with four levels).
+/// Returns the megatransfers per second on a lane (PCIe 4.2; PCIe 6 doubles the rate by signalling with four levels).
 fn megatransfers(generation: u32) -> u128 {
     match generation {
         1 => 2_500,

@@ -119,7 +119,7 @@ impl SharedBus {
         }
         let operation = job.transfer.operation;
         let data_end = match self.rules.run_of(operation) {
-            // The rest may consist of several pieces. This assumes no more bursts than there are, and no longer heads.
+            // The rest may consist of several pieces. A lower bound has the fewest bursts, with the shortest heads.
             Some(run) => {
                 let (head, burst_bytes) = (run.first.min(run.next), run.burst_bytes);
                 free_at + self.rules.time_alone(Phases { head, burst_bytes }, left)

@@ -8,9 +8,9 @@ use crate::interconnect::pcie::tlp::Reads;
 use crate::interconnect::{Operation, Transfer};
 
 impl Link {
-    /// Sends a transfer at once if nothing else can come before it, as is usual on a link that is not saturated. Returns false if the
-    /// transfer has to wait. A read is sent as a whole, and so are those of a scatter list: a register write of the processor comes before
-    /// or after all their data, not between them.
+    /// Sends a transfer immediately if nothing else can come before it, as is usual on a link that is not saturated. Returns false if the
+    /// transfer has to wait. A read is sent as a whole, and so are all reads of a scatter list: a register write of the processor comes
+    /// before or after all their data, not between them.
     pub(super) fn send_at_once(
         &mut self,
         now: Time,
