@@ -139,7 +139,7 @@ impl<P: Payload + Inline> Blocks<P> {
     pub(crate) fn check(&self) {
         let mut free = 0;
         for (&start, block) in &self.blocks {
-            assert!(start >= free, "no block lies over another");
+            assert!(start >= free, "blocks do not overlap");
             assert!(start.is_multiple_of(CACHE_UNIT_BYTES) && block.len > 0);
             free = start + block.len;
         }
@@ -190,7 +190,7 @@ mod tests {
         blocks.insert(1536, 1024, 3);
         blocks.check();
         assert!(blocks.refer(0, 1).is_none() && blocks.refer(3000, 1).is_none());
-        let now = blocks.refer(2000, 8).expect("it will be there");
+        let now = blocks.refer(2000, 8).expect("a block covers the range");
         assert_eq!(now[0].awaits(), Some(3));
         let expected = [bytes(1, 1024), bytes(2, 1024)].concat();
         assert_eq!(read(before), Some(expected));

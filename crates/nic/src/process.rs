@@ -6,7 +6,7 @@ use baton_bus::link::{AdapterLink, Inline, LinkError};
 use baton_tcp::Stack;
 use baton_wire::{Payload, Span, Time};
 
-/// Maximum number of received packets that are processed at once.
+/// Maximum number of received packets that are processed together.
 const MOST_FRAMES: usize = 64;
 
 /// Access to the links of the applications that an adapter serves.
@@ -68,7 +68,7 @@ pub trait Lower {
     -> Owner;
 
     /// Looks for packets that went past the process to the lower layers, and passes those that no connection here claims to their hosts.
-    /// Called only if all work is done at once. Returns Qlen, in which `waiting` packets in the process count, if load control is to run.
+    /// Called only if all work is done at once. Returns Qlen, including the `waiting` packets in the process, if load control is to run.
     fn arrived(
         &mut self,
         now: Time,
@@ -155,8 +155,8 @@ pub enum Work {
 /// packets wait here, everything else on the links. `F` is a received packet.
 ///
 /// Order of calls: [`Process::receive`] when a frame has arrived, and [`Process::look`] when anything else may have happened; then
-/// [`Process::do_piece`], again and again. A caller that knows what has happened calls [`Process::handle_timers`] or
-/// [`Process::take_requests`] instead of [`Process::look`].
+/// [`Process::do_piece`], repeatedly. A caller that knows what has happened calls [`Process::handle_timers`] or [`Process::take_requests`]
+/// instead of [`Process::look`].
 #[derive(Debug)]
 pub struct Process<F> {
     dispatch: Dispatch<F>,
@@ -294,7 +294,7 @@ impl<F> Process<F> {
         self.dispatch.handle_frame(packet)
     }
 
-    /// Records that timers of TCP, of the adapter or of pending responses are due. If all work is done at once, it includes them anyway.
+    /// Records that timers of TCP, of the adapter or of pending responses are due. If all work is done at once, that includes due timers anyway.
     pub fn handle_timers(&mut self) {
         if !self.does_all {
             self.dispatch.handle_timers();
@@ -444,7 +444,7 @@ impl<F> Process<F> {
     }
 
     /// Does all pending work: processes received packets, runs timers, and looks at the links up to `rounds` times, as long as there is
-    /// anything. Returns whether there was. Load control runs first, while the packets wait.
+    /// anything to do. Returns whether there was anything. Load control runs first, while the packets wait.
     fn do_all<W, L>(
         &mut self,
         now: Time,

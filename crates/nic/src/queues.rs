@@ -223,8 +223,8 @@ impl<R> Queues<R> {
         Ok(())
     }
 
-    /// Moves packets of hosts from the NIC's queue to the host's queue, as far as the latter has space; the rest are recognized when their
-    /// turn comes. Returns the number of packets moved.
+    /// Moves packets of hosts from the NIC's queue to the host's queue, as far as the latter has space; the other packets are recognized
+    /// when they are processed. Returns the number of packets moved.
     pub(crate) fn sort_again(&mut self, is_of_host: impl FnMut(&R) -> bool) -> u32 {
         let room = self.host_receive.room();
         let taken = self.nic_receive.take_where(room, is_of_host);

@@ -169,7 +169,7 @@ mod tests {
         heads
     }
 
-    /// Work is not left undone because the caller's schedule ignores its source.
+    /// Work is done even if the caller's schedule ignores its source.
     #[test]
     fn a_schedule_that_names_a_source_without_work_is_not_followed() {
         #[derive(Debug)]

@@ -99,7 +99,7 @@ impl<P: Payload + Inline> Cache<P> {
         let behind = (self.next_insert - awaited) as usize;
         let index = self.inserts.len().checked_sub(behind);
         let insert = index.and_then(|index| self.inserts.get_mut(index));
-        debug_assert!(insert.is_some(), "what is not here is being fetched");
+        debug_assert!(insert.is_some(), "missing data is being fetched");
         if let Some(insert) = insert {
             *waits_for = Some(awaited);
             insert.waiting.push(slot);

@@ -16,10 +16,7 @@ impl<P: Payload + Inline> Adapter<P> {
         for place in self.shared.owners.places() {
             let session = self.sessions.get(place.session as usize);
             let socket = session.and_then(|session| session.sockets.get(place.slot as usize));
-            assert!(
-                socket.is_some(),
-                "what belongs to a socket belongs to one that exists"
-            );
+            assert!(socket.is_some(), "an owner is an existing socket");
         }
         for (id, session) in &self.sessions {
             assert_eq!(session.id as usize, id, "a session knows its slot");

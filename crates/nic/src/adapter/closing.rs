@@ -88,7 +88,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// Frees a socket without a connection at once.
+    /// Immediately frees a socket without a connection.
     fn close_idle(&mut self, now: Time, slot: u32, tag: u32) {
         let number = self.sockets[slot as usize].number;
         self.free(slot);
@@ -203,7 +203,7 @@ impl<P: Payload + Inline> Session<P> {
         self.free(slot);
     }
 
-    /// Ends the session of an application that has gone: its connections end as `ending` specifies, its listeners at once.
+    /// Ends the session of an application that has gone: its connections end as `ending` specifies, its listeners immediately.
     pub(super) fn leave(mut self, work: &mut Work<'_, P>, ending: Ending) {
         self.states = 0;
         self.count_states(work);

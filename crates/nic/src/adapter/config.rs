@@ -34,7 +34,7 @@ pub struct AdapterConfig {
     /// Responses that report received data do not wait for others.
     pub data_at_once: bool,
     /// Data that arrives while the host has posted no buffer, and the end of the connection behind such data, are reported by
-    /// [`Outcome::Unread`](baton_bus::descriptor::Outcome). Live hosts need it for what their applications poll.
+    /// [`Outcome::Unread`](baton_bus::descriptor::Outcome). Live hosts need these reports for applications that poll sockets.
     #[serde(skip)]
     pub reports_unread: bool,
     /// Maximum number of applications.

@@ -8,7 +8,7 @@ use baton_wire::{Endpoint, Payload, Time};
 use std::net::IpAddr;
 
 impl<P: Payload + Inline> Session<P> {
-    /// Executes CONNECT, which is answered when the connection is established or has failed. SENDs and RECVs may follow at once.
+    /// Executes CONNECT, which is answered when the connection is established or has failed. SENDs and RECVs may follow immediately.
     pub(super) fn connect(
         &mut self,
         work: &mut Work<'_, P>,

@@ -370,7 +370,7 @@ impl<F> Dispatch<F> {
                 self.timers = None;
                 Piece::Timers
             }
-            // The adapter asks for relief all at once, by responses.
+            // The adapter itself asks for relief, by responses.
             Source::Relief => return None,
         };
         Some(piece)

@@ -88,7 +88,7 @@ impl<P: Payload + Inline> Session<P> {
             return;
         };
         if self.settling.len() > 2 * self.sockets.len() {
-            // Most of these entries have left.
+            // Most of these connections have already left.
             let mut settling = std::mem::take(&mut self.settling);
             settling.retain(|&entry| self.settles(entry));
             self.settling = settling;

@@ -202,7 +202,7 @@ fn put_in<P: Payload>(
     let on_board = &mut work.shared.on_board;
     let data = state.unread() + state.unacknowledged();
     if !work.stack.has_memory_for(user, data) {
-        // Other users may still have memory.
+        // Memory counts as short only if it is exhausted for all users.
         on_board.is_short |= !work.stack.has_memory_for(None, 0);
         return Err(Status::Memory);
     }

@@ -13,7 +13,7 @@ pub(super) struct Limits {
     hard_limit: u32,
     /// Cnum: imported connections on the adapter.
     connections: u32,
-    /// Number of these that hosts were asked to take back.
+    /// Number of imported connections that hosts were asked to take back.
     asked: u32,
     /// Whether imports are refused because the adapter is about to stop.
     closed: bool,
@@ -119,7 +119,7 @@ impl Limits {
         );
         assert!(
             self.asked <= self.connections,
-            "those that were asked for are here"
+            "hosts are asked only for connections that are here"
         );
     }
 }

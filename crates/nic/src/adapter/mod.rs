@@ -18,7 +18,7 @@
 //!   well, and requests already on their way to it are refused with `NoSuchSocket`.
 //! - CLOSE of the sending direction is answered when TCP has accepted all earlier data.
 //! - A failed CONNECT leaves the socket as it was before, including its binding.
-//! - Sockets that an ACCEPT reserves take RECVs at once, before they have a connection.
+//! - Sockets that an ACCEPT reserves take RECVs immediately, before they have a connection.
 //! - An INSERT is answered when its data has been fetched. A SEND from the cache sends the data that earlier INSERTs had placed there when
 //!   the SEND was requested, even if it is still being fetched; later INSERTs do not change it.
 //! - Errors of a host (no such socket, wrong state, too many requests) are answered with a status. Only malformed descriptors, lengths

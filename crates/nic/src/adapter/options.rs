@@ -148,7 +148,7 @@ impl Options {
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// Executes SETSOCKOPT, which takes effect at once on a connection, and on a listener for connections accepted from now on.
+    /// Executes SETSOCKOPT, which takes effect immediately on a connection, and on a listener for connections accepted from now on.
     pub(super) fn set_option(
         &mut self,
         work: &mut Work<'_, P>,

@@ -178,7 +178,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Executes FORWARD: fetches the packet at once.
+    /// Executes FORWARD: fetches the packet immediately.
     pub(super) fn forward(
         &mut self,
         work: &Work<'_, P>,
@@ -223,7 +223,7 @@ impl<P: Payload + Inline> Session<P> {
         self.finish_if_quiet(work.now, slot);
     }
 
-    /// Executes SEND on a packet socket: fetches data from host memory at once, and assembles parts in order.
+    /// Executes SEND on a packet socket: fetches data from host memory immediately, and assembles parts in order.
     pub(super) fn send_part(
         &mut self,
         work: &mut Work<'_, P>,

@@ -231,8 +231,8 @@ impl<P: Payload + Inline> Session<P> {
         self.stats.received_bytes += u64::from(len);
     }
 
-    /// Once the peer has closed and all its data has been delivered, answers pending RECVs and notifies the host. A later reset has
-    /// discarded undelivered data.
+    /// Once the peer has closed and all its data has been delivered, answers pending RECVs and notifies the host. Does nothing after a
+    /// reset, which has discarded undelivered data.
     pub(super) fn report_end_when_delivered(&mut self, work: &mut Work<'_, P>, slot: u32) {
         let socket = &mut self.sockets[slot as usize];
         let receiving = &mut socket.receiving;

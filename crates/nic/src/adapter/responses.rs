@@ -49,7 +49,7 @@ impl Responses {
         self.outside.len()
     }
 
-    /// Returns the number of requests that may be taken: as many as can be answered at once.
+    /// Returns the number of requests that may be taken: as many as can be answered immediately.
     pub(super) fn room(&self) -> usize {
         match self.outside.is_empty() {
             true => self.queue.room(),

@@ -11,10 +11,10 @@ use baton_bus::{Descriptor, Urgency};
 use baton_tcp::{CloseReason, ConnId, Stack, WriteFlags};
 use baton_wire::{Payload, Pieces, Stages, Time};
 
-/// Number of bytes of a file that are read at once.
+/// Maximum number of bytes of a file that are read in one transfer.
 const FILE_PIECE: u32 = 64 << 10;
-/// A file is read while fewer bytes of the connection than this wait to be sent: what was read long before it is sent has left the
-/// processor's cache, and the data of connections whose peers are slow would take much memory.
+/// A file is read only while fewer bytes than this wait to be sent on the connection. Data that is read long before it is sent leaves the
+/// processor's cache, and takes much memory if the peers of many connections are slow.
 const FILE_AHEAD: usize = 256 << 10;
 
 /// A SEND.
@@ -22,7 +22,7 @@ const FILE_AHEAD: usize = 256 << 10;
 pub(super) struct Send<P> {
     pub(super) tag: u32,
     pub(super) data: SendData<P>,
-    /// Whether more data follows at once.
+    /// Whether more data follows immediately.
     pub(super) more: bool,
     /// Stages of the last byte whose times the host wants to know.
     pub(super) times: Stages,
@@ -202,8 +202,8 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// Drops the rest of the received data of a connection that has failed, so that its end is reported, if the host wants to send: it may
-    /// read no more before it knows.
+    /// If a connection has failed and the host wants to send, drops undelivered received data, so that the end is reported now: the host
+    /// might not read before it learns of the end.
     pub(super) fn give_up_if_failed(&mut self, work: &mut Work<'_, P>, slot: u32) {
         let socket = &self.sockets[slot as usize];
         let sends = !socket.sending.is_done() || socket.sending.owed.is_some();
@@ -214,8 +214,8 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Puts the data of a SEND into the SYN of a connection that is being opened, if the SYN has space, has not been sent yet, and no data
-    /// goes before (Fast Open). Returns false if not: the SEND then waits for the connection.
+    /// Puts the data of a SEND into the SYN of a connection that is being opened, if the SYN has space, has not been sent yet, and no
+    /// earlier data waits (Fast Open). Returns false if not: the SEND then waits for the connection.
     fn send_with_syn(
         &mut self,
         work: &mut Work<'_, P>,
@@ -348,7 +348,7 @@ impl<P: Payload + Inline> Session<P> {
         let Some(send) = self.sends.pop(&mut socket.sending.fetching) else {
             return debug_assert!(false, "a SEND is being fetched");
         };
-        // The rest of a SEND is answered for all of it.
+        // The last part of a SEND is answered for the whole SEND.
         if !send.is_part {
             self.settle(work.now, slot);
             let refused = not_sent(&send);
@@ -390,7 +390,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Answers a completed SEND, at once or by a later cumulative answer.
+    /// Answers a completed SEND, immediately or by a later cumulative answer.
     fn answer_send(&mut self, work: &mut Work<'_, P>, slot: u32, tag: u32, len: u32) {
         self.stats.sends += 1;
         self.stats.sent_bytes += u64::from(len);
@@ -477,8 +477,8 @@ pub(super) fn not_sent<P: Payload + Inline>(send: &Send<P>) -> Outcome {
     Outcome::Sent { len, cumulative }
 }
 
-/// Returns how much of a SEND fits in the send buffer, in addition to the data being fetched: all or nothing. Of a SEND that is larger than
-/// the whole buffer, it returns as much as fits once the whole buffer is free, or half of it for the later parts.
+/// Returns how much of a SEND fits in the send buffer, in addition to the data being fetched: all or nothing. A SEND that is larger than
+/// the buffer is split: its first part fills the buffer once that is empty, each later part once it is half empty.
 fn room_for<P: Payload + Inline>(
     stack: &Stack<P>,
     conn: ConnId,

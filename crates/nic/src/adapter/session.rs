@@ -80,11 +80,11 @@ pub(super) struct Session<P> {
     pub(super) accepts: Chains<Accept>,
     /// Requested data transfers that have not completed.
     pub(super) jobs: Slab<Job>,
-    /// Those that have not been passed to the link yet.
+    /// Requested data transfers that have not been passed to the link yet.
     pub(super) asked: VecDeque<DmaRequest<P>>,
     /// Timeouts of bulk accepts, with the slots of their listeners.
     pub(super) deadlines: Vec<(Time, u32)>,
-    /// Deadlines of settling connections, with the slots and numbers of their sockets, by deadline. Some may have left already.
+    /// Deadlines of settling connections, with the slots and numbers of their sockets, by deadline. Some of these connections may have left already.
     pub(super) settling: VecDeque<(Time, u32, u32)>,
     /// Slots of sockets with a pending cumulative answer.
     pub(super) owed: Vec<u32>,
@@ -154,8 +154,8 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// Checks that a buffer is not longer than agreed on and does not extend beyond the end of memory, or that of a SEND beyond the last
-    /// offset in a file. Only the link can check that it lies in shared memory, or in a file that was lent.
+    /// Checks that a buffer is not longer than agreed on and does not extend beyond the end of memory or, if a SEND refers to a file,
+    /// beyond the last possible offset. Only the link can check whether the memory is shared, or the file was lent.
     fn check_bounds(&self, action: &Action) -> Result<(), Violation> {
         let mut most = self.most_buffer;
         let (address, len) = match *action {
@@ -486,7 +486,7 @@ impl<P: Payload + Inline> Session<P> {
                 work.shared.forget(conn);
                 self.over(work, slot, super::closing::status_of(*reason));
             }
-            // Descriptors cannot express urgent data, which is read with the rest.
+            // Descriptors cannot express urgent data, which is read with other data.
             Event::Urgent | Event::Acceptable(_) => {}
         }
     }

@@ -196,7 +196,7 @@ fn states_in_transit_count_as_memory_of_their_user() {
     let (mut world, _) = connected(None);
     world.stack.limit_memory(1 << 20);
     let held = |world: &World<Bytes>| world.stack.memory().map(|memory| memory.held);
-    // Connections that were created before the limit was set do not count.
+    // Connections that were created before the limit was set are not counted.
     assert_eq!(held(&world), Some(0));
     let id = world.apps[0].session.expect("the application is attached");
     world.adapter.set_user(id, 1000);

@@ -135,7 +135,7 @@ fn a_file_that_is_shorter_than_what_is_sent_resets_the_connection() {
     world.wait(Span::from_secs(2));
     let expected = [
         sent(2, tag, Status::NotReadable, 100_000),
-        // It was fetched at the same time.
+        // The data of the other SEND was fetched at the same time.
         sent(2, later, Status::Ok, 10),
         over(2, Status::NotReadable),
     ];
