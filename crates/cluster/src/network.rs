@@ -16,7 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Number of idle turns before the thread sleeps for a moment.
+/// Number of idle rounds before the thread sleeps for a moment.
 const IDLE_TURNS: u32 = 50;
 
 /// One of the two adapters.
@@ -99,7 +99,7 @@ impl Network {
         self.tell(Command::Kill(side));
     }
 
-    /// Starts an adapter.
+    /// Starts an adapter that was killed.
     pub fn start_again(&self, side: Side) {
         self.tell(Command::Start(side));
     }

@@ -75,7 +75,7 @@ fn moves_on(model: &Protocol, state: &State) -> bool {
 
 fn ending(model: &Protocol, state: &State) -> Ending {
     let peer = &state.peer;
-    // Nobody is left who knows the connection: an end that waits learns of that when it sends.
+    // No process knows the connection any longer: an end that waits finds out when it sends.
     let is_forgotten =
         state.lost && (state.forgotten || !state.app.alive || state.broker.is_none());
     let hears = peer.sees != Seen::Open || is_forgotten;

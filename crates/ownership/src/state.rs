@@ -7,7 +7,7 @@ use crate::Bounds;
 pub struct Tcp {
     /// Bytes received; acknowledged by the next packet sent.
     pub received: u8,
-    /// Bytes of these that the application has read.
+    /// Number of received bytes that the application has read.
     pub read: u8,
     /// Bytes taken from the application.
     pub written: u8,
@@ -85,7 +85,7 @@ pub enum At {
     Restoring,
     /// The application wants the connection back.
     Back(Wanted),
-    /// Waiting for the broker's answer to that.
+    /// Waiting for the broker's answer to the request for the connection.
     Returning(Wanted),
     /// The connection has ended, and the application's user knows.
     Ended,
@@ -172,7 +172,7 @@ pub struct Place {
     pub number: u8,
     /// Owner of the connection.
     pub owner: Owner,
-    /// Whether it has been on the adapter.
+    /// 1 if the connection has been on the adapter, otherwise 0.
     pub legs: u8,
     /// Record that the adapter has written.
     pub record: Written,
@@ -265,7 +265,7 @@ pub enum Victim {
     Adapter,
 }
 
-/// The state of everything.
+/// The state of all processes and of what they share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// The other end.
@@ -280,9 +280,9 @@ pub struct State {
     pub map: Map,
     /// The place in memory that broker and adapter share; it is lost once both are gone.
     pub place: Option<Place>,
-    /// Whether the place was lost with both.
+    /// Whether the place was lost with broker and adapter.
     pub lost: bool,
-    /// Whether the application had no connection any more at that time.
+    /// Whether the application no longer had the connection when the place was lost.
     pub forgotten: bool,
     /// Whether the adapter has reset the connection while there was no broker.
     pub reset_alone: bool,

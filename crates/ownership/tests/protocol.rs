@@ -3,7 +3,7 @@
 use baton_ownership::{Bounds, Ending, MOVES_ON, ONE_OWNER, Protocol, RIGHT_BYTES, Rules, Victim};
 use stateright::{Checker, HasDiscoveries, Model};
 
-/// One kill of anybody, anywhere; a successor of each; time limits that pass when nothing else happens.
+/// One kill of any process at any step; one successor of broker and adapter each; timeouts only when nothing else can happen.
 const ONE_KILL: Bounds = Bounds {
     requests: 2,
     moves: 1,
@@ -15,19 +15,19 @@ const ONE_KILL: Bounds = Bounds {
     patient: true,
 };
 
-/// Any process is stopped anywhere: time limits pass at any moment.
+/// Any process may be stopped at any step: timeouts expire at any moment.
 const STOPS: Bounds = Bounds {
     patient: false,
     ..ONE_KILL
 };
 
-/// Nobody is started again.
+/// No process is started again.
 const NO_SUCCESSORS: Bounds = Bounds {
     successors: [0, 0],
     ..ONE_KILL
 };
 
-/// Two of them are killed.
+/// Two processes are killed.
 const TWO_KILLS: Bounds = Bounds {
     most_kills: 2,
     failures: 0,
@@ -41,7 +41,7 @@ const FORGERIES: Bounds = Bounds {
     ..STOPS
 };
 
-/// What does not hold, and how it comes to that: the steps and the state after them. It ends once that much is found.
+/// Returns the violated properties, each with the steps that lead to its violation and the state after them. Stops `until` enough are found.
 fn violations(rules: Rules, bounds: Bounds, until: HasDiscoveries) -> Vec<(&'static str, String)> {
     let checker = Protocol::new(rules, bounds)
         .checker()
@@ -64,7 +64,7 @@ fn the_protocol_keeps_its_properties() {
     }
 }
 
-/// So many kills, a second move and as many successors.
+/// The given number of kills, as many successors, and a second move.
 #[test]
 #[ignore = "takes a minute: `-- --ignored`; BATON_MODEL_KILLS says how many kills"]
 fn the_protocol_keeps_its_properties_with_more_kills() {
@@ -81,10 +81,10 @@ fn the_protocol_keeps_its_properties_with_more_kills() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// A rule, how to leave it out, what is tried, and what does not hold then.
+/// A rule, how to leave it out, the limits of the runs, and the property that is then violated.
 type Case = (&'static str, fn(&mut Rules), Bounds, &'static str);
 
-/// Without each rule something goes wrong, which the checker finds.
+/// Without any one of the rules, the checker finds a violation.
 #[test]
 fn each_rule_of_the_protocol_is_needed() {
     let cases: [Case; 15] = [

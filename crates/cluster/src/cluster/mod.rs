@@ -1,5 +1,5 @@
-//! A host with an application, its adapters, its peers, and the network between them, on which everything happens at random: the network
-//! loses, delays and duplicates, links are slow and may be lost, connections move at any moment, and each side may abort. No byte is lost,
+//! A host with an application, its adapters, its peers, and the network between them. Everything happens at random: the network loses,
+//! delays and duplicates, links are slow and may be lost, connections move at any moment, and each side may abort. No byte is lost,
 //! duplicated or reordered, no connection ends without a reason, and none gets stuck.
 //!
 //! | to find | look in |
@@ -80,7 +80,7 @@ enum Operation {
 pub struct Summary {
     /// Counters of the host's sockets.
     pub layer: LayerStats,
-    /// Counters of the host's half of each adapter.
+    /// Counters of the host's half of the protocol, for each adapter.
     pub adapters: Vec<OsLayerStats>,
     /// Responses of the web server, if the application is one.
     pub responses: u64,
@@ -206,7 +206,7 @@ impl Cluster {
         self.run_and_lose(None)
     }
 
-    /// Runs likewise. After `lose_after` operations, the host loses one of its adapters for good.
+    /// Works like `run`, except that the host loses one of its adapters for good after `lose_after` operations.
     pub fn run_and_lose(mut self, lose_after: Option<u32>) -> Summary {
         self.listen();
         self.open();

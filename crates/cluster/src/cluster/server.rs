@@ -21,7 +21,7 @@ pub struct Server {
     pub host: Host,
     pub process: HostProcess<Bytes>,
     pub ends: Vec<End>,
-    /// Whether the layer above the ends has not handled yet what they have received.
+    /// Whether the socket layer has yet to handle what `ends` have received.
     pub is_behind: bool,
 }
 
@@ -54,7 +54,7 @@ impl Server {
     }
 }
 
-/// What is below the sockets of a host with TCP of its own. Its packets take another path once their adapter is lost.
+/// The layers below the sockets of a host with TCP of its own. Its packets take another path once their adapter is lost.
 struct Below<'a> {
     host: &'a mut Host,
     adapters: &'a [AdapterSide],
@@ -175,7 +175,7 @@ impl Cluster {
 
     // --- the application ---
 
-    /// Runs one turn of the application's event loop, or part of one.
+    /// Runs one iteration of the application's event loop, or part of one.
     pub(super) fn application_acts(&mut self) -> bool {
         let mut acted = false;
         for _ in 0..1 + self.random.below(4) {

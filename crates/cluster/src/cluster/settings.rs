@@ -11,8 +11,8 @@ use baton_tcp::{Config, SynCookies};
 use baton_testkit::Random;
 use bytes::Bytes;
 
-/// Maximum number of moves in a run by the policy that decides at random, and of those besides the policy's: connections that move all the
-/// time would make no progress.
+/// Maximum number of moves in a run by the policy that decides at random, and of other moves: connections that move all the time would make
+/// no progress.
 pub const MOST_MOVES: u32 = 200;
 
 /// Returns parameters with which TCP does not give up because of losses.
@@ -152,7 +152,7 @@ pub fn process(random: &mut Random) -> Process<Bytes> {
     })
 }
 
-/// A policy that hands connections off and takes them back at random, as often as the number says.
+/// A policy that hands connections off and takes them back at random. The number limits the handoffs.
 #[derive(Debug)]
 struct AtRandom(Random, u32);
 

@@ -310,7 +310,7 @@ impl State {
         match owner {
             Owner::Application if is_known => self.forget(),
             Owner::Broker if rules.resets_claimed => self.begin_reset(),
-            // This is how a broker acts that does not know of such owners.
+            // Without the rule, a broker ignores that its predecessor had claimed the place.
             Owner::Broker => self.set_owner(Owner::Application),
             Owner::Over => self.forget(),
             Owner::Application | Owner::Adapter => {}
