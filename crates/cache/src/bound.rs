@@ -22,7 +22,7 @@ pub struct ByteBound {
     /// Each reference to a block that was referenced before.
     again: Vec<Again>,
     references: usize,
-    /// The bytes of each of these, largest first.
+    /// The bytes of each reference in `again`, largest first.
     bytes: Vec<u32>,
     /// Prefix sums of `bytes`: entry `n` is the sum of the first `n`.
     sums: Vec<u64>,

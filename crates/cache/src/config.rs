@@ -23,7 +23,7 @@ baton_named::named! {
         Sieve => "sieve",
         /// Three queues: a small one for new entries, the main one, and the names of evicted entries: [`S3Fifo`].
         S3Fifo => "s3-fifo",
-        /// Least recently used behind a window, whose entries move on by counted frequency: [`WTinyLfu`].
+        /// A small window, then a main area that admits entries by their counted frequency: [`WTinyLfu`].
         #[serde(rename = "w-tinylfu")]
         WTinyLfu => "w-tinylfu",
         /// Greedy dual, by size and frequency: [`Gdsf`].

@@ -1,4 +1,4 @@
-//! Names of blocks that are not in a cache, or no longer.
+//! Names of blocks that are not, or no longer, in a cache.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;

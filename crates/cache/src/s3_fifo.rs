@@ -14,7 +14,7 @@ const USES_TO_MOVE: u8 = 2;
 /// S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for cache eviction", SOSP 2023).
 ///
 /// New blocks enter a small queue. Blocks that were hardly used by its end are evicted early and remembered as ghosts; the others move to
-/// the main queue, where used blocks are reinserted. A block that returns while its ghost is remembered enters the main queue at once.
+/// the main queue, where used blocks are reinserted. A block that returns while its ghost is remembered enters the main queue directly.
 #[derive(Clone, Debug)]
 pub struct S3Fifo {
     links: Links,

@@ -21,7 +21,7 @@ pub struct ConnectionTracks {
     process: Track,
     /// Initial place of connections.
     home: &'static str,
-    /// Whether connections may be known by any segment.
+    /// Whether any segment from the client makes a connection known, not only its SYN.
     midway: bool,
     connections: FxHashMap<Endpoint, Connection>,
     /// Ended connections, in order. Some of them may have been replaced since.

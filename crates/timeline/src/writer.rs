@@ -257,7 +257,7 @@ impl<W: Write> Writer<W> {
         self.write_event(at, event);
     }
 
-    // --- all of it ---
+    // --- the whole trace ---
 
     /// Writes facts about the whole trace. The last value of a key applies.
     pub fn facts<'a>(&mut self, facts: impl IntoIterator<Item = (&'a str, String)>) {

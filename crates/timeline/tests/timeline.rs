@@ -1,4 +1,4 @@
-//! What is written is read again, whole or cut off; limits are kept; connections are found, also afterwards.
+//! Timelines are read back, whole or truncated; limits are kept; connections are recorded, with late segments.
 
 use baton_testkit::{Timeline, endpoint};
 use baton_timeline::{
@@ -12,7 +12,7 @@ fn at(us: u64) -> Time {
     Time::ZERO + Span::from_us(us)
 }
 
-/// What `write` writes.
+/// Returns the bytes of the timeline that `write` writes.
 fn written(write: impl FnOnce(&mut Writer<&mut Vec<u8>>)) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, 0);
@@ -53,7 +53,7 @@ fn written_timelines_are_read_back() {
     assert_eq!(read.spans[1].number("bytes"), 7);
     assert_eq!(read.spans_on("host", "processor").count(), 1);
     assert_eq!(read.moments[0].words["why"], "full");
-    // What changed, and that it was 0 before.
+    // Only changes are written, after an initial 0.
     assert_eq!(
         read.counter("host", "Qlen"),
         [(0, 0), (3_000, 5), (5_000, 0)]
@@ -61,7 +61,7 @@ fn written_timelines_are_read_back() {
     assert_eq!(read.facts["seed"], "2");
 }
 
-/// Gives the file what is gathered, as whole packets, so that each of its lengths can be read.
+/// The writer passes whole packets to the file, so that the file is readable after each write.
 #[test]
 fn a_truncated_timeline_is_readable_up_to_its_end() {
     struct Lengths(Vec<u8>, Vec<usize>);
@@ -126,7 +126,7 @@ fn the_most_frequent_events_are_left_out_first() {
             }
             assert!(
                 !to.admits(Grain::Work, at(us)),
-                "nothing comes after what is missing"
+                "no event of a class follows an omitted one"
             );
         }
         left_out = to.left_out();
@@ -176,7 +176,7 @@ fn windows_and_rules_are_parsed_and_printed() {
     }
 }
 
-/// Connections of one client after the other, as they go past a NIC.
+/// Records the segments of connections as they pass a NIC.
 struct Tap<'a, 'b> {
     tracks: ConnectionTracks,
     window: Window,
@@ -216,7 +216,7 @@ impl<'a, 'b> Tap<'a, 'b> {
         self.act(|tracks, to| tracks.segment(to, client, way, &header, bytes));
     }
 
-    /// One that is opened, asks, is answered and closed.
+    /// Records a connection with one request and its response, from SYN to FIN.
     fn exchange(&mut self, client: Endpoint, first: u32) {
         self.segment(client, Way::In, Flags::SYN, first, 0);
         self.segment(client, Way::Out, Flags::SYN | Flags::ACK, 100, 0);
@@ -234,7 +234,7 @@ fn a_connection_is_recorded_from_its_syn_including_late_segments() {
         let mut tap = Tap::new(Connections::Every(2), writer);
         tap.exchange(client, 0);
         tap.segment(client, Way::In, Flags::ACK | Flags::FIN, 11, 0);
-        // The second is not chosen, the third is.
+        // The second connection is not chosen, the third is.
         tap.exchange(client, 5_000);
         tap.exchange(client, 9_000);
         tap.act(|tracks, to| tracks.finish(to));

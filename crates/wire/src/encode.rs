@@ -90,7 +90,7 @@ pub fn encode_pieces<'a>(
     Ok(())
 }
 
-/// How a run of data is cut into segments, which differ only in their numbers, and in PSH of the last.
+/// How a run of data is cut into segments, which differ only in sequence number, and in PSH of the last.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     /// Number of segments.

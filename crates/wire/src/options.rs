@@ -89,7 +89,7 @@ fn write_any(options: &Options, room: &mut [u8]) {
         out.room[out.len..out.len + cookie.len()].copy_from_slice(cookie);
         out.len = (out.len + cookie.len()).next_multiple_of(4);
     }
-    debug_assert_eq!(out.len, options.len(), "options take the room they say");
+    debug_assert_eq!(out.len, options.len(), "options fill their space");
 }
 
 /// The position of the next option. Skipped bytes contain no-operations.

@@ -1,4 +1,4 @@
-//! Segments survive the way through bytes, and broken bytes are refused for the right reason.
+//! Segments are the same after encoding and decoding, and damaged bytes are refused for the right reason.
 
 use baton_wire::{
     DecodeError, Ecn, EncodeError, Endpoint, FastOpenCookie, FastOpenOption, Flags, Header, Link,
@@ -214,7 +214,7 @@ fn options_have_the_order_of_linux() {
             without_timestamps,
             &[2, 4, 5, 180, 1, 1, 4, 2, 1, 3, 3, 7][..],
         ),
-        // RFC 7413 4.1.1; the no-operations stand behind, as Linux has it.
+        // RFC 7413 4.1.1; the no-operations follow the option, as in Linux.
         (with_cookie(0), &[34, 2, 1, 1][..]),
         (with_cookie(4), &[34, 6, 10, 11, 12, 13, 1, 1][..]),
         (with_cookie(6), &[34, 8, 10, 11, 12, 13, 14, 15][..]),
@@ -238,7 +238,7 @@ fn options_have_the_order_of_linux() {
     }
 }
 
-/// What is read from a header with these options.
+/// Returns the options that are decoded from a header with these bytes of options.
 fn options_read(bytes: &[u8]) -> Options {
     assert!(bytes.len() == 12, "as long as the timestamps replaced");
     let mut packet = example();
@@ -246,7 +246,7 @@ fn options_read(bytes: &[u8]) -> Options {
     let mut encoded = bytes_of(&packet, b"");
     encoded[40..52].copy_from_slice(bytes);
     fix_tcp_checksum(&mut encoded);
-    let (packet, _) = decode_packet(&encoded).expect("options do not spoil a segment");
+    let (packet, _) = decode_packet(&encoded).expect("a segment with invalid options is valid");
     packet.header.options
 }
 
@@ -261,20 +261,20 @@ fn unknown_options_are_skipped_and_invalid_ones_end_parsing() {
         timestamps,
         ..Options::default()
     };
-    // Not known: an experiment without a number.
+    // Unknown: an experimental option without the number of an experiment.
     assert_eq!(
         options_read(&[254, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]),
         stamped
     );
-    // Known, of a wrong length: window scale, SACK.
+    // Known, but of a wrong length: window scale, SACK.
     assert_eq!(options_read(&[3, 4, 7, 7, 2, 4, 5, 180, 5, 4, 0, 0]), mss);
-    // Fast Open with too few bytes, with an odd number, and with enough.
+    // Fast Open with too few bytes, with an odd number of bytes, and with a valid number.
     assert_eq!(options_read(&[34, 4, 9, 9, 2, 4, 5, 180, 1, 1, 1, 1]), mss);
     assert_eq!(options_read(&[34, 7, 9, 9, 9, 9, 9, 2, 4, 5, 180, 1]), mss);
     let given = options_read(&[34, 8, 9, 9, 9, 9, 9, 9, 1, 1, 1, 1]);
     let cookie = |len| FastOpenCookie::new(&[9; 6][..len]).expect("a cookie");
     assert_eq!(given.fast_open, Some(FastOpenOption::new(cookie(6))));
-    // The same under the kind for experiments; another experiment is none of ours.
+    // Fast Open as an experimental option; other experiments are ignored.
     let given = options_read(&[254, 8, 0xf9, 0x89, 9, 9, 9, 9, 1, 1, 1, 1]);
     let experimental = FastOpenOption {
         cookie: cookie(4),
@@ -283,7 +283,7 @@ fn unknown_options_are_skipped_and_invalid_ones_end_parsing() {
     assert_eq!(given.fast_open, Some(experimental));
     let other = options_read(&[254, 8, 0xf9, 0x88, 9, 9, 9, 9, 1, 1, 1, 1]);
     assert_eq!(other, Options::default());
-    // Shorter than an option can be, or longer than the header: what came before holds.
+    // An impossible length, or an option beyond the end of the header: the options before it remain valid.
     assert_eq!(options_read(&[2, 4, 5, 180, 254, 1, 3, 3, 7, 0, 0, 0]), mss);
     assert_eq!(options_read(&[2, 4, 5, 180, 254, 0, 3, 3, 7, 0, 0, 0]), mss);
     assert_eq!(
