@@ -234,8 +234,8 @@ impl Selection for Threshold {
     }
 }
 
-/// Moves every connection to the other side at each n-th enqueue to its send buffer. This is not a good policy: it shows what moving costs,
-/// and that no data is lost.
+/// Moves every connection to the NIC, or back, at each n-th enqueue to its send buffer. This is not a good policy: it shows what moving
+/// costs, and that no data is lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Alternate {
     /// n.

@@ -139,7 +139,7 @@ impl<W: Write> CaptureWriter<W> {
         self.file.get_mut()
     }
 
-    /// Returns the writer and drops the rest.
+    /// Returns the underlying writer and drops the capture's state.
     pub fn into_inner(self) -> W {
         self.file.into_inner()
     }

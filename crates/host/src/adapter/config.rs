@@ -44,8 +44,8 @@ pub struct OsLayerConfig {
     /// Maximum number of sockets, including those reserved for future connections.
     #[schemars(range(min = 2))]
     pub most_sockets: u32,
-    /// Whether an application that has sent everything may close one direction and wait for the peer. If not, it closes both at once, which
-    /// saves two crossings for each connection.
+    /// Whether an application that has sent everything may close one direction and wait for the peer. If not, it closes both directions
+    /// together, which saves two crossings for each connection.
     pub half_close: bool,
     /// How the host uses the adapter's data cache. Not read from files: a simulated host takes it from the parameters of its kernel. Unless coherence
     /// is lazy, the code that changes a file must [report](super::Calls::file_changed) the change.

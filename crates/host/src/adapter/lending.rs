@@ -1,4 +1,4 @@
-//! Tracks which data that was lent by reference the adapter does not need any more, so that its owner can release it.
+//! Tracks which of the data lent by reference the adapter no longer needs, so that its owner can release it.
 //!
 //! All bytes given to a socket have sequence numbers, which continue when the socket's number is reused, so a report about a socket cannot
 //! be mistaken for one about its successor. A SEND needs its data until it is answered, because an adapter may answer a refused SEND before
@@ -37,7 +37,7 @@ impl<P: Inline> OsLayer<P> {
         entry.map_or(SeqNr(0), |entry| entry.given)
     }
 
-    /// Returns whether the adapter does not need the data before `end` any more: it was fetched, or never will be.
+    /// Returns whether the adapter no longer needs the data before `end`: it was fetched, or never will be.
     pub fn is_done_with(&self, socket: SocketId, end: SeqNr) -> bool {
         let Some(entry) = self.sockets.get(socket.0 as usize) else {
             return true;
@@ -51,7 +51,7 @@ impl<P: Inline> OsLayer<P> {
         needed_from.at_or_after(end)
     }
 
-    /// Returns a socket some of whose data the adapter may not need any more; [`OsLayer::is_done_with`] says which.
+    /// Returns a socket some of whose data the adapter may no longer need; [`OsLayer::is_done_with`] says which.
     pub fn poll_done_with(&mut self) -> Option<SocketId> {
         let number = self.done_with.pop_front()?;
         self.socket_mut(number).queued.done_with = false;
@@ -71,7 +71,7 @@ impl<P: Inline> OsLayer<P> {
         entry.given
     }
 
-    /// Records that the adapter may not need some data of a socket any more.
+    /// Records that the adapter may no longer need some data of a socket.
     pub(super) fn tell_done_with(&mut self, number: u32) {
         let entry = &mut self.sockets[number as usize];
         if entry.lends && !std::mem::replace(&mut entry.queued.done_with, true) {

@@ -101,7 +101,7 @@ pub struct OsLayer<P> {
     waiting: VecDeque<u32>,
     /// Sockets with events.
     ready: VecDeque<u32>,
-    /// Sockets some of whose lent data the adapter may not need any more.
+    /// Sockets some of whose lent data the adapter may no longer need.
     done_with: VecDeque<u32>,
     /// Whether there may be connections to accept.
     acceptable: bool,

@@ -249,7 +249,7 @@ pub(super) struct Queued {
     pub submitting: bool,
     /// Sockets that wait for shared buffers.
     pub waiting: bool,
-    /// Sockets some of whose lent data the adapter may not need any more.
+    /// Sockets some of whose lent data the adapter may no longer need.
     pub done_with: bool,
 }
 

@@ -12,7 +12,7 @@ use baton_wire::Time;
 /// Outcome of submitting the requests of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settled {
-    /// All requests that are possible now were submitted; the rest is tried again when resources are released.
+    /// All requests that are possible now were submitted; the others are tried again when resources are released.
     Done,
     /// The ring is full.
     NoRoom,

@@ -19,9 +19,9 @@ pub enum SelectionConfig {
         /// Number of the enqueue to the send buffer at which a connection is handed off; 0: when it is established.
         enqueues: u32,
     },
-    /// Moves every connection to the other side at each n-th enqueue to its send buffer: [`Alternate`].
+    /// Moves every connection to the NIC, or back, at each n-th enqueue to its send buffer: [`Alternate`].
     Alternate {
-        /// Enqueues to the send buffer between two changes of sides.
+        /// Enqueues to the send buffer between two moves.
         enqueues: u32,
     },
     /// Attempts to hand off a connection when the application reads from it for the n-th time, and only then: [`AtReceive`].

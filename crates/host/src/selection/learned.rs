@@ -220,7 +220,7 @@ pub struct Learned {
     trial: Measured,
     /// Rate before the first change of a series.
     at_first: Option<Series>,
-    /// Samples at the beginning of the rest, by which a change of the load is recognised.
+    /// Samples at the beginning of the pause between comparisons, by which a change of the load is recognised.
     at_rest: Measured,
     /// Start of the current sample.
     since: Option<Work>,

@@ -15,7 +15,7 @@ pub(super) struct Responses {
     queue: DescriptorQueue,
     /// Whole entries for which the queue had no space.
     outside: VecDeque<Descriptor>,
-    /// Whether responses that carry or announce data are sent at once.
+    /// Whether responses that carry or announce data are sent immediately.
     data_at_once: bool,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Send<P> {
     pub(super) is_cut: bool,
     /// Bytes of this SEND that were fetched earlier.
     pub(super) fetched: u32,
-    /// Whether the rest of the SEND follows. The answer then covers all of it.
+    /// Whether another part of the SEND follows, whose answer covers this part, too.
     pub(super) is_part: bool,
 }
 

@@ -54,7 +54,7 @@ impl State {
     pub(super) fn export(&mut self, step: Step, rules: &Rules) -> Option<()> {
         let number = self.number;
         let adapter = self.adapter.as_mut()?;
-        // If the state is given before the owner is set, it is given at once.
+        // If the state is given before the owner is set, it is given immediately.
         let (gives, passes) = match rules.passes_first {
             true => (GiveState, PassToApplication),
             false => (PassToApplication, GiveState),
