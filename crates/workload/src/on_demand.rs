@@ -22,10 +22,10 @@ pub struct TitleClass {
     /// Share of the viewers, in any unit: what counts is the ratio to the other classes.
     #[schemars(range(min = 1))]
     pub viewers: u32,
-    /// How many there are.
+    /// Number of titles.
     #[schemars(range(min = 1))]
     pub titles: u32,
-    /// Length of each, bytes.
+    /// Length of each title, bytes.
     #[schemars(range(min = 1))]
     pub bytes: u64,
 }
@@ -34,12 +34,12 @@ pub struct TitleClass {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OnDemandSpec {
-    /// What there is to play.
+    /// Classes of titles to play.
     pub classes: Vec<TitleClass>,
     /// Rate at which each client plays, kb/s of content.
     #[schemars(range(min = 1))]
     pub rate_kbps: u32,
-    /// What a client asks for at a time, bytes; the last chunk of a title is shorter.
+    /// Size of the chunks that clients request, bytes; the last chunk of a title may be shorter.
     #[schemars(range(min = 1))]
     pub chunk_bytes: u32,
 }

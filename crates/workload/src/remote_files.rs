@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RemoteFilesSpec {
-    /// Ranges there are; at least 1.
+    /// Number of ranges; at least 1.
     #[schemars(range(min = 1, max = Self::MOST_RANGES))]
     pub ranges: u32,
-    /// Length of each, bytes; at least 1. Usual sizes of NFS are 8 KiB (version 2) and 32 KiB (version 3).
+    /// Length of each range, bytes; at least 1. Usual sizes of NFS are 8 KiB (version 2) and 32 KiB (version 3).
     #[schemars(range(min = 1, max = Self::MOST_BYTES))]
     pub bytes: u32,
     /// Share of writes in all operations, per cent: 0 to 100.

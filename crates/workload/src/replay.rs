@@ -20,8 +20,8 @@ use times::Times;
 pub enum Order {
     /// As in the log, whatever the seed.
     Log,
-    /// In blocks of the log, in an order that the seed draws, anew for each pass. Every pass has all of the log, so that sizes stay those
-    /// of the log; within a block, files are asked for as close together as in the log.
+    /// In blocks of the log, whose order the seed determines, anew for each pass. Every pass has the whole log, so that sizes stay those of
+    /// the log; within a block, requests for a file are as close together as in the log.
     #[default]
     Drawn,
 }

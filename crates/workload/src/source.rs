@@ -123,10 +123,10 @@ pub enum Demand {
 
 /// Limits on the bit rate of one client, counted over content bytes.
 ///
-/// The rule, where clients take what comes: one that began to wait for a response of `B` content bytes at time `t` (when it sent the request)
-/// sends its next request no sooner than `t + B * 8 / max_bps`, on this connection or on its next one, pipelining or
-/// not. Where they read in pieces, each piece takes its time, and the next request follows the last: a long response is held up by a full
-/// window. A client that is slower than `min_bps` over a run does not conform; that is reported, not enforced.
+/// If clients read data as it arrives, the rule is: a client that began to wait for a response of `B` content bytes at time `t` (when it
+/// sent the request) sends its next request no sooner than `t + B * 8 / max_bps`, on this connection or on its next one, pipelining or not.
+/// If clients read in pieces, each piece takes its time, and the next request follows the last piece: a full window holds up a long
+/// response. A client that is slower than `min_bps` over a run does not conform; that is reported, not enforced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Throttle {
@@ -135,7 +135,7 @@ pub struct Throttle {
     /// Fastest allowed rate in bits per second.
     #[schemars(range(min = 1))]
     pub max_bps: u64,
-    /// What a client reads at a time, bytes; 0 if it takes what comes.
+    /// Number of bytes that a client reads at a time; 0 if it reads data as it arrives.
     pub read_bytes: u32,
 }
 

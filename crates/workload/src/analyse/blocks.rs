@@ -9,17 +9,17 @@ const MAX_BLOCKS: u64 = 1 << 30;
 /// Maximum number of references in a string; a reference takes eight bytes.
 const MAX_REFERENCES: u64 = 1 << 29;
 
-/// Number of references up to which all are followed: for each request of a log, and for any log.
+/// All blocks are followed if there are at most this many references per request of a log, or `LEAST_REFERENCES` in total.
 const REFERENCES_A_REQUEST: u64 = 64;
 const LEAST_REFERENCES: u64 = 1 << 15;
-/// Number of blocks of a response that are followed, in multiples of the cache; the rest is left out.
+/// Number of blocks of a response that are followed, in multiples of the cache; later blocks are left out.
 const CACHES_A_RESPONSE: u64 = 4;
 
-/// Which blocks of a log's responses are followed: all, or a sample where they are far more than the log has requests.
+/// Which blocks of a log's responses an analysis follows: all, or a sample if there are far more blocks than requests.
 ///
-/// A cache of some size keeps at most that much of any response, under any policy. Of each response, the first blocks are followed, four
-/// times as many as are in the cache; of those, one in `step`, by a cache that is as much smaller: "Cache modeling and optimization using
-/// miniature simulations" (Waldspurger et al., USENIX ATC 2017).
+/// Under any policy, a cache keeps at most as much of a response as its own size. Of each response, only the first blocks are followed,
+/// four times as many as fit in the cache, and of those one in `step`, for a cache that is smaller by this factor: "Cache modeling and
+/// optimization using miniature simulations" (Waldspurger et al., USENIX ATC 2017).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
     /// Number of the first blocks of a response that are followed.
@@ -57,7 +57,7 @@ impl Sample {
         }
     }
 
-    /// Returns how many blocks a followed one stands for.
+    /// Returns the number of blocks that each followed block stands for.
     pub const fn step(self) -> u32 {
         self.step
     }
@@ -85,7 +85,7 @@ pub struct Blocks {
     sample: Sample,
 }
 
-/// Why references cannot be numbered.
+/// Why blocks cannot be numbered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BlocksError {
     /// The size of a block must be a power of two, at least 512 bytes and at most a gigabyte.
@@ -139,7 +139,7 @@ impl Blocks {
         self.count
     }
 
-    /// Returns how many blocks each of these stands for.
+    /// Returns the number of blocks that each numbered block stands for.
     pub const fn step(&self) -> u32 {
         self.sample.step
     }

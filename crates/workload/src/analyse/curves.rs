@@ -9,8 +9,8 @@ use serde::{Serialize, Serializer};
 pub enum Policy {
     /// An online policy.
     Online(ReplacementConfig, AdmissionConfig),
-    /// Belady's MIN, which may bypass the cache: it hits the maximum number of *blocks*, counted here in bytes. A real cache that knew the
-    /// future would do at least as well.
+    /// Belady's MIN, which may bypass the cache: it maximises the number of *blocks* hit, counted here in bytes. A real cache that knew the
+    /// future could do at least as well.
     Min,
     /// Upper bound of the bytes that any policy can hit: [`ByteBound`].
     Bound,

@@ -48,11 +48,11 @@ pub struct Lifetimes {
 /// A point of the curve.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct LifetimePoint {
-    /// The longest-lived connections, this percentage of all...
+    /// Percentage of connections to which the shares belong: the longest-lived ones.
     pub top_percent: u64,
-    /// ...have this share of the packets, 0 to 1...
+    /// Share of the packets that these connections have, 0 to 1.
     pub packets: f64,
-    /// ...and this share of the content bytes.
+    /// Share of the content bytes that these connections have, 0 to 1.
     pub bytes: f64,
 }
 

@@ -22,11 +22,11 @@ pub struct Popularity {
 /// The share of the most popular files in all requests.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct TopShare {
-    /// This number of most popular files...
+    /// Number of most popular files to which the shares belong.
     pub files: u64,
-    /// ...have this share of the requests, 0 to 1...
+    /// Share of the requests that are for these files, 0 to 1.
     pub requests: f64,
-    /// ...and this share of the content bytes.
+    /// Share of the content bytes that these files have, 0 to 1.
     pub bytes: f64,
 }
 

@@ -35,9 +35,9 @@ pub struct Percentile {
 /// A bucket of a histogram by power of two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct HistogramBucket {
-    /// Smallest value of the bucket (0 for the bucket that holds only 0, otherwise a power of two)...
+    /// Smallest value of the bucket: 0 for the bucket that holds only 0, otherwise a power of two.
     pub from: u64,
-    /// ...and its largest value, inclusive.
+    /// Largest value of the bucket, inclusive.
     pub to: u64,
     /// Number of values.
     pub count: u64,

@@ -20,7 +20,7 @@ pub struct CaptureAnalysis {
     pub connections: ConnectionCounts,
     /// Time from the first to the last segment of connections that were captured completely, milliseconds.
     pub lifetime_ms: Sizes,
-    /// The same time for all other connections, which lived at least that long.
+    /// Time from the first to the last segment of all other connections, which is a lower bound of their lifetime, milliseconds.
     pub at_least_ms: Sizes,
     /// Bytes that clients sent, for all connections.
     pub client_bytes: Sizes,
@@ -45,7 +45,7 @@ pub struct ConnectionCounts {
     pub not_ended: u64,
     /// Connections of which only one direction was captured.
     pub one_way: u64,
-    /// Segments and acknowledgments whose numbers are too far from all others of their connection.
+    /// Segments and acknowledgments whose sequence numbers are too far from all others of their connection.
     pub stray_segments: u64,
 }
 

@@ -52,14 +52,14 @@ struct Span {
     range: Option<(u32, u32)>,
     /// Number of sequence numbers in use.
     len: u64,
-    /// Numbers of a segment that are too far from the range to follow it. If another segment follows them, those between were not captured.
+    /// Numbers of a segment too far from the range to extend it. If another segment continues them, those in between were not captured.
     far: Option<(u32, u32)>,
-    /// Number of segments that were too far away and that no other segment followed.
+    /// Number of segments that were too far away and that no other segment continued.
     strays: u64,
 }
 
 impl Span {
-    /// Extends the range to include `start` up to `end`, if that is at most `window` after its end or before its start.
+    /// Extends the range by the numbers from `start` up to `end`, if they are at most `window` after its end or before its start.
     fn add(&mut self, start: u32, end: u32, window: u32) {
         let bytes = u64::from(end.wrapping_sub(start));
         let Some((first, next)) = &mut self.range else {
@@ -194,7 +194,7 @@ impl Connection {
         segment.syn && end.seen() && !again
     }
 
-    /// Returns whether the end was seen: a reset, or a FIN of each end of which any segment was seen.
+    /// Returns whether the connection's end was captured: a reset, or a FIN of each end of which any segment was captured.
     pub(super) fn ended(&self) -> bool {
         self.reset || self.ends.iter().all(|end| end.fin || !end.seen())
     }
@@ -204,8 +204,8 @@ impl Connection {
         self.ends[0].packets + self.ends[1].packets
     }
 
-    /// Returns the number of different bytes that an end sent: by its own sequence numbers if the end was seen, otherwise by the other
-    /// end's acknowledgments, which may count one more for the FIN.
+    /// Returns the number of different bytes that an end sent: by its own sequence numbers if its segments were captured, otherwise by the
+    /// other end's acknowledgments, which may count one more for the FIN.
     pub(super) fn bytes(&self, end: usize) -> u64 {
         let own = &self.ends[end];
         if own.seen() {
@@ -223,7 +223,7 @@ impl Connection {
             .sum()
     }
 
-    /// Returns whether only one end was seen.
+    /// Returns whether the segments of only one end were captured.
     pub(super) const fn is_one_way(&self) -> bool {
         !(self.ends[0].seen() && self.ends[1].seen())
     }

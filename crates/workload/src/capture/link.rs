@@ -119,7 +119,7 @@ impl Link {
     }
 }
 
-/// Returns what an IP packet of this protocol carries if it is a tunnel; a packet over UDP only where the port is that of a tunnel.
+/// Returns what an IP packet of this protocol carries if it is a tunnel. A UDP packet is one if its port is that of a tunnel.
 ///
 /// # Errors
 /// The name of a tunnel that is not looked into.

@@ -146,7 +146,7 @@ struct Captured<'a> {
     truncated: bool,
     /// Number of bytes at the end that were not captured.
     missing: usize,
-    /// Whether the capture has a time for the packet; if not, it gets the time of the packet before.
+    /// Whether the capture has a time for the packet. If not, `time_us` is that of the previous packet.
     has_time: bool,
 }
 
@@ -167,7 +167,7 @@ impl<'a> Captured<'a> {
 }
 
 impl PacketCounts {
-    /// Returns what the packets without TCP are, for a message that begins with their number.
+    /// Describes the packets without TCP, for a message that begins with their number.
     fn others(&self) -> String {
         let named = [
             (self.other_ip, "of other IP".to_owned()),

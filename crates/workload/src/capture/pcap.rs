@@ -150,7 +150,7 @@ pub(super) struct Pcapng<R> {
     reader: R,
     order: Order,
     interfaces: Vec<Interface>,
-    /// Time of the packet before, for those without one.
+    /// Time of the previous packet, for packets without a time.
     last_us: u64,
     block: Vec<u8>,
 }

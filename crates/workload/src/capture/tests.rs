@@ -821,7 +821,7 @@ fn numbers_far_from_all_others_add_no_bytes() {
         let says = |limit: &String| limit.starts_with("1 numbers of segments");
         assert!(found.limits.iter().any(says), "{:?}", found.limits);
     }
-    // The same, if only acknowledgments show what the other end has sent.
+    // Stray acknowledgments add no bytes either if only they show what the other end has sent.
     let lines = with(8, (12, true, "A", 1101, 2_000_000_000, 0));
     let client: Vec<Line> = lines.into_iter().filter(|line| line.1).collect();
     let found = analyse(&pcap(&client, 60, Endianness::Little));

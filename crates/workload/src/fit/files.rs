@@ -53,7 +53,7 @@ impl Usage {
     }
 
     /// Divides the files into classes by popularity. The first ranks are classes of their own; each later class has at most a third as many
-    /// files as come before it, unless more are equally popular. A class ends early where the popularity falls by a third.
+    /// files as all classes before it, unless more files are equally popular. A class ends early where the popularity falls by a third.
     pub(super) fn classes(&self) -> Files {
         let mut classes = Vec::new();
         let mut rest = self.files.as_slice();

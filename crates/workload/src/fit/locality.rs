@@ -7,9 +7,9 @@ use crate::log::Log;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-/// Number of requests in the coarse search, which generates and measures 17 logs of this length...
+/// Number of requests in the coarse search, which generates and measures 17 logs of this length.
 const COARSE_REQUESTS: usize = 40_000;
-/// ...and in the fine search, which does so 13 times [`SEEDS`].
+/// Number of requests in the fine search, which generates and measures 13 logs of this length for each of [`SEEDS`] seeds.
 const SAMPLE_REQUESTS: usize = 200_000;
 /// Sizes of the caches whose hits are compared, in bytes.
 const CACHE_BYTES: [u64; 6] = [512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20];

@@ -37,13 +37,13 @@ pub struct FileClass {
     /// Number of files.
     #[schemars(range(min = 1, max = MAX_FILES))]
     pub count: u32,
-    /// Requests for all of them together, relative to those of other classes.
+    /// Number of requests for all files of the class together, relative to those of other classes.
     pub requests: f64,
     /// Share of requests answered with status 304 and no content, 0 to 1.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub not_modified: f64,
-    /// Their sizes in bytes.
+    /// Sizes of the files in bytes.
     pub size: Distribution,
 }
 

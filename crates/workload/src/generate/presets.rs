@@ -24,7 +24,7 @@ pub enum Preset {
     /// World Cup sizes and locality, with the published connection lifetimes, which the public excerpt does not have.
     #[schemars(rename = "worldcup-lifetimes")]
     WorldCupLifetimes,
-    /// What a node of a content delivery network is asked for. Nothing is fitted.
+    /// Requests to a node of a content delivery network. Nothing is fitted.
     Cdn,
 }
 

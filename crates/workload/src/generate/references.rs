@@ -13,7 +13,7 @@ pub struct LocalitySpec {
     /// Share of a file's references that come shortly after its previous one, 0 (none) to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub burst_share: f64,
-    /// How shortly: requests (for any file) in between.
+    /// Number of requests (for any file) between a reference of a burst and the previous one of its file.
     pub gap: Distribution,
 }
 

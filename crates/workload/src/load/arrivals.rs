@@ -8,16 +8,16 @@ use rand_pcg::Pcg64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// When connections come in an open loop.
+/// When connections arrive in an open loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// At the log's own times, scaled, as do the requests on each.
+    /// At the log's own times, scaled to the rate, as are the requests on each connection.
     Log,
     /// Evenly spaced.
     Even,
-    /// As a Poisson process. (So sessions of users come, within hours; Paxson and Floyd, *Wide-Area Traffic: The Failure of Poisson
-    /// Modeling*, 1995.)
+    /// As a Poisson process. (Sessions of users arrive like this within an hour; Paxson and Floyd, *Wide-Area Traffic: The Failure of
+    /// Poisson Modeling*, 1995.)
     Poisson,
     /// From many sources that are on and off for heavy-tailed times ([`OnOffSpec`]).
     OnOff,

@@ -9,28 +9,30 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Sources that send evenly while they are on, and nothing while they are off; both for times drawn from Pareto distributions. Many of them
-/// together are self-similar, with a Hurst parameter of (3 - the smaller shape) / 2, up to times of the order of a run (Willinger, Taqqu,
-/// Sherman and Wilson, *Self-Similarity Through High-Variability*, IEEE/ACM Transactions on Networking 5(1), 1997).
+/// Sources that send evenly while they are on, and nothing while they are off. The lengths of both periods are drawn from Pareto
+/// distributions. The traffic of many such sources is self-similar, with a Hurst parameter of (3 - the smaller shape) / 2, up to times of
+/// the order of a run (Willinger, Taqqu, Sherman and Wilson, *Self-Similarity Through High-Variability*, IEEE/ACM Transactions on
+/// Networking 5(1), 1997).
 ///
-/// The mean rate of a run is near the one asked for only where the run is much longer than the periods, and slowly so: tails are heavy.
+/// The mean rate of a run approaches the specified one only if the run is much longer than the periods, and slowly, because the tails are
+/// heavy.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OnOffSpec {
-    /// How many sources there are.
+    /// Number of sources.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub sources: u32,
-    /// How long a source is on in the mean, milliseconds. (Assumed: short beside a run of some seconds.)
+    /// Mean time for which a source is on, milliseconds. (Assumed: short compared to a run of some seconds.)
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1e9))]
     pub on_ms: f64,
-    /// How long it is off in the mean, milliseconds. (Assumed.)
+    /// Mean time for which a source is off, milliseconds. (Assumed.)
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1e9))]
     pub off_ms: f64,
     /// The share of on periods over `t` falls as `t^-on_shape`. (1.2: users of the web had 1.0 to 1.3; Crovella and Bestavros, *Self-Similarity
     /// in World Wide Web Traffic*, IEEE/ACM Transactions on Networking 5(6), 1997, section V.)
     #[schemars(extend("exclusiveMinimum" = 1, "maximum" = 100))]
     pub on_shape: f64,
-    /// The same of off periods. (1.5: the same.)
+    /// The share of off periods over `t` falls as `t^-off_shape`. (1.5: Crovella and Bestavros, as for `on_shape`.)
     #[schemars(extend("exclusiveMinimum" = 1, "maximum" = 100))]
     pub off_shape: f64,
 }

@@ -4,24 +4,24 @@ use super::{Arrivals, OnOffSpec, Rate, Think};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// When requests are due. Without a rate clients ask in a closed loop: infinite demand, or as fast as they think.
+/// When requests are due. Without a rate, clients send requests in a closed loop: infinite demand, or with think times.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoadSpec {
-    /// Requests come in an open loop, as many a second in the mean: `2x` is twice as many as in the log, `5000/s` so many.
+    /// Mean number of requests per second of an open loop: `2x` is twice that of the log, `5000/s` is 5000 requests per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub rate: Option<Rate>,
-    /// When they come: `log` (the default where there is one), `even`, `poisson` (the default without) or `on-off`. All but `log` say when
-    /// connections come; the requests of each follow each other.
+    /// When connections arrive: `log` (the default for a log), `even`, `poisson` (the default otherwise) or `on-off`. Only `log` also says
+    /// when the requests on each connection are due; with the others, they follow each other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
-    /// How long a client thinks between a response and its next request: `7s`, `exponential:7s`, `pareto:7s:1.5` (mean and shape) or `log`.
-    /// In a closed loop also before it opens a connection.
+    /// How long a client thinks between a response and its next request, and in a closed loop also before it opens a connection: `7s`,
+    /// `exponential:7s`, `pareto:7s:1.5` (mean and shape) or `log`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub think: Option<Think>,
-    /// Sources that are on and off, where arrivals are `on-off`.
+    /// The sources, if arrivals are `on-off`.
     pub on_off: OnOffSpec,
 }
 

@@ -10,7 +10,7 @@ const MOST_COLUMNS: usize = 4;
 /// Stands for the value of a request that has none.
 const NONE: u32 = u32::MAX;
 
-/// What the requests so far say of X-Forwarded-For, where the parsers do not know which value it is.
+/// What the requests so far show about X-Forwarded-For, if the format does not say which value it is.
 #[derive(Default)]
 pub(super) struct Clients {
     /// Number of requests whose format says that their client comes from X-Forwarded-For.
@@ -100,7 +100,7 @@ impl Clients {
     }
 }
 
-/// Counts of the lines that have a value in one place.
+/// Counts of the lines that have a value in a certain column.
 #[derive(Default)]
 struct Seen {
     lines: u64,

@@ -50,8 +50,8 @@ enum Fit {
     No,
 }
 
-/// Returns the format that fits most of the lines, the first in [`Format::ALL`] in case of a tie. It and those that may be mixed with it must
-/// fit half of the non-blank lines, or a single one if `few` is set.
+/// Returns the format that fits most of the lines, the first in [`Format::ALL`] in case of a tie. This format and those that may be mixed
+/// with it must fit half of the non-blank lines, or a single line if `few` is set.
 pub(super) fn detect(path: &Path, lines: &[HeadLine], few: bool) -> Result<Format, LogError> {
     let with_text: Vec<&HeadLine> = lines.iter().filter(|line| !line.is_blank()).collect();
     let Some(&first) = with_text.first() else {

@@ -4,12 +4,12 @@ use super::parse::{Parsed, Parser, address, date, number, request_line};
 use super::spec::FormatSpec;
 use std::collections::BTreeSet;
 
-/// Returns a format that reads nearly all of `lines`, or `None`. If they have several addresses, the client is the one of which there are
-/// most; of two with as many, the first.
+/// Returns a format that reads nearly all of `lines`, or `None`. If the lines have several addresses, the client is the one with the most
+/// distinct values, and the first in case of a tie.
 pub(super) fn format(lines: &[&[u8]]) -> Option<String> {
     let tokens: Vec<Token<'_>> = tokens(lines.first()?).collect();
     let is_client = |&at: &usize| {
-        // A name only where ident, user and time follow.
+        // A name can be the client only if ident, user and time follow it.
         let names = match tokens.get(at + 1..at + 4) {
             Some([ident, user, time]) => {
                 ident.text == b"-" && user.text == b"-" && time.around.0 == "["
@@ -106,7 +106,7 @@ impl Guess {
     /// Returns the names, in nginx's notation, of the fields in a token and perhaps in the next one.
     fn names(&mut self, text: &[u8], next: &[u8]) -> &'static [&'static str] {
         let is_time = || text.len() >= LEAST_TIME && date::any(text).is_some();
-        // Not a date alone.
+        // A date alone is not the time.
         let has_clock = text.contains(&b':') || date::unix(text).is_some();
         if !self.time && has_clock && is_time() {
             self.time = true;

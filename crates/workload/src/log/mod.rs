@@ -11,14 +11,14 @@
 //! [`Skipped`]. A file of which less than half can be parsed is a [`LogError`], unless that is allowed.
 //!
 //! # Clients
-//! A client is the address or name that the format puts there, and a line without one is skipped. What syslog, container runtimes and log
-//! services put around lines is removed by rule; other text in front of lines makes them unreadable ([`LogError::UnknownFormat`], with a
-//! format that would read them where one is found).
+//! A client is the address or name in the format's field for it; a line without a client is skipped. What syslog, container runtimes and
+//! log services put around lines is removed by rule; other text in front of lines makes them unreadable ([`LogError::UnknownFormat`], with
+//! a format that would read them where one is found).
 //!
 //! If a log has X-Forwarded-For, its first address is the client ([`Log::forwarded`]) instead of the proxy that opened the connection. Some
 //! formats say where it is: a field of that name, a list of addresses at the start of a line. An address in quotes behind the user agent,
-//! among HAProxy's captured headers, or in front of the client may be it or something else, such as the server to which a proxy passed the
-//! request: what all lines have there tells ([`Log::warnings`] if it does not).
+//! among HAProxy's captured headers, or in front of the client may be X-Forwarded-For or something else, such as the server to which a
+//! proxy passed the request. The values of all lines decide ([`Log::warnings`] if they do not).
 
 mod clients;
 mod compression;

@@ -110,7 +110,7 @@ pub(super) fn parse_behind_host(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     }
     let entry = parse(rest, Tail::Any)?;
     Ok(match address::is_address(server) {
-        // It may also be X-Forwarded-For.
+        // The virtual host is an address, so it may also be X-Forwarded-For.
         true => Entry {
             forwarded: Forwarded::Perhaps(server),
             ..entry

@@ -36,11 +36,11 @@ pub(super) struct Entry<'a> {
 /// Where a line's X-Forwarded-For is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Forwarded<'a> {
-    /// Nothing.
+    /// The line has no X-Forwarded-For.
     No,
-    /// Its first address is the client.
+    /// The first address of X-Forwarded-For is the entry's client.
     Client,
-    /// One of these values, separated by bars, may be it: the format does not say.
+    /// One of these values, separated by bars, may be X-Forwarded-For: the format does not say which.
     Perhaps(&'a [u8]),
 }
 
