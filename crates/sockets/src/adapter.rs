@@ -3,7 +3,7 @@
 //! All threads share one link. The first thread that has to wait becomes the *leader*: it waits for the adapter, processes what arrives and
 //! wakes the threads concerned. The others, the *followers*, sleep until they are woken, or until the leader has what it was waiting for
 //! and one of them takes its place. So a single thread gets its data without a detour through another thread, and the adapter never has to
-//! wake more than one thread. If no thread waits although somebody has to (for tasks, timers, or data that found no buffer space), a
+//! wake more than one thread. If no thread waits although one is needed (for tasks, timers, or data that found no buffer space), a
 //! dedicated thread, the *keeper*, leads.
 
 use crate::beside::Beside;
@@ -103,15 +103,15 @@ impl Adapter {
         Ok(Self { handle })
     }
 
-    /// Returns whether an adapter is attached. After an adapter is gone, the crate looks for another; until then connections cannot be
-    /// opened.
+    /// Returns whether an adapter is attached. After the loss of an adapter, the crate looks for another; until it finds one, connections
+    /// cannot be opened.
     pub fn is_attached(&self) -> bool {
         self.handle.lock().host.driver.is_attached()
     }
 
-    /// Waits, for a second at most, until the adapter has fetched all written data and knows of all closed sockets; the adapter does the
-    /// rest on its own. Dropping the last handle does the same; this method is for processes that exit without dropping it. It uses no
-    /// thread-local value of its thread, since these may be destroyed already.
+    /// Waits, for a second at most, until the adapter has fetched all written data and knows of all closed sockets; the adapter then sends
+    /// the data and closes the connections on its own. Dropping the last handle does the same; this method is for processes that exit
+    /// without dropping the handle. It uses no thread-local values, which may be destroyed already.
     pub fn flush(&self) {
         let end = Instant::now() + LINGER;
         while !self.handle.call(Core::is_flushed) && Instant::now() < end {
@@ -348,7 +348,7 @@ impl Shared {
             return core;
         }
         let (mut core, came) = self.spin(core, parker, timeout);
-        // While this thread spun, others could take the lock and process what it waits for.
+        // While this thread spun, others may have taken the lock and processed what this thread waits for.
         let goes_on = came || parker.is_notified();
         if goes_on || !core.host.driver.prepare_to_sleep() || core.host.driver.watch().is_err() {
             core.turn();
@@ -372,8 +372,8 @@ impl Shared {
         core
     }
 
-    /// Tries to attach to an adapter. Releases the lock meanwhile, because that may take long and the calls of other threads should at
-    /// least fail.
+    /// Tries to attach to an adapter. Releases the lock meanwhile, because attaching may take long, and calls of other threads should fail
+    /// instead of waiting for it.
     fn look_for_adapter<'a>(&'a self, core: Guard<'a>) -> Guard<'a> {
         let address = core.host.driver.address().clone();
         let wishes = core.host.driver.config().geometry;
@@ -385,7 +385,7 @@ impl Shared {
         core
     }
 
-    /// Polls for news for as long as spinning has paid off. Returns true if there is some or the thread was notified.
+    /// Polls for news for as long as spinning has paid off. Returns true if there is news or the thread was notified.
     fn spin<'a>(
         &'a self,
         mut core: Guard<'a>,

@@ -23,7 +23,7 @@ pub struct Readiness {
     pub unread: usize,
     /// The peer sends no more data, or this side has shut down reading.
     pub ended: bool,
-    /// There is buffer space for data, or a write fails at once.
+    /// There is buffer space for data, or a write fails immediately.
     pub writable: bool,
     /// Nothing can be sent any more.
     pub shut: bool,
@@ -112,7 +112,7 @@ impl Adapter {
         };
         self.handle()
             .block_beside(Timeout::from(timeout), &mut beside, |core, waiter| {
-                // This checks all of them, because each has to register the waiter.
+                // Check all conditions, even after one holds, because each has to register the waiter.
                 let ready = watched.iter().filter(|one| one.check(core, waiter));
                 (ready.count() > 0).then_some(())
             });
@@ -128,7 +128,7 @@ type Sleep<'a> =
 pub(crate) struct Beside<'a> {
     /// `None` if there is nothing else to wait for; signals are then ignored as well.
     others: Option<(&'a [PollFd<'a>], Sleep<'a>)>,
-    /// Result of the sleep, once one of the others is ready or sleeping has failed.
+    /// Result of the sleep, once one of the other descriptors is ready or sleeping has failed.
     outcome: Option<io::Result<()>>,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Beside<'a> {
         self.outcome.is_some()
     }
 
-    /// Sleeps until `own` or one of the others is ready.
+    /// Sleeps until `own` or one of the other descriptors is ready.
     pub(crate) fn sleep(&mut self, own: Option<PollFd<'_>>, timeout: Option<Duration>) {
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let mut fds: SmallVec<[PollFd<'_>; 8]> = own.into_iter().collect();
@@ -162,7 +162,7 @@ impl<'a> Beside<'a> {
         }
     }
 
-    /// Sleeps until this thread is notified, or one of the others is ready.
+    /// Sleeps until this thread is notified, or one of the other descriptors is ready.
     pub(crate) fn park(&mut self, parker: &Arc<Parker>, deadline: Option<Instant>) {
         if self.others.is_none() {
             return parker.park(deadline);

@@ -5,8 +5,8 @@ use baton_host::adapter::OsLayerConfig;
 use baton_iolib::Geometry;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of one transfer. With content of tens of kilobytes, the fixed cost of each transfer is noticeable; the 4 KiB of batching in
-/// section 3.1 are meant for a bus.
+/// Bytes of one transfer. With content of tens of kilobytes, the fixed cost of each transfer is noticeable; the 4 KiB of the batching paper
+/// (section 3.1) are meant for a bus.
 const BUFFER_BYTES: u32 = 16 * 1024;
 
 /// Every connection has at least one buffer posted, and three in four buffers may be posted: enough for 12,000 connections. The system

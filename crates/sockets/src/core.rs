@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
-/// How often a thread processes news that keeps the leader from going back to sleep, before it wakes the leader.
+/// Number of times that a thread processes news on behalf of the sleeping leader before it wakes the leader.
 const MOST_ROUNDS: u32 = 8;
 
 /// Interval at which the keeper looks for news when it does not lead.
@@ -142,7 +142,7 @@ impl Core {
             self.host.account_direct(socket, direct);
         }
         if !direct.is_some_and(Direct::is_open) {
-            // What has arrived decides between an orderly close and a reset.
+            // Unread data that has arrived turns an orderly close into a reset.
             self.turn();
         }
         if self.host.closes_by_reset(socket) {
@@ -199,7 +199,7 @@ impl Core {
         }
     }
 
-    /// Peeks at received data in the kernel. Returns `None` unless the kernel has the connection and the layer holds nothing of it.
+    /// Peeks at received data in the kernel. Returns `None` unless the kernel has the connection and the layer holds none of its data.
     pub(crate) fn peek_in_kernel(
         &mut self,
         socket: SocketId,
@@ -529,8 +529,8 @@ impl Core {
         }
     }
 
-    /// Switches the registrations of a connection between the application's epoll instance and the polls. What one has reported may be
-    /// reported again by the other.
+    /// Switches the registrations of a connection between the application's epoll instance and the polls. Events that one has reported may
+    /// be reported again by the other.
     fn follow_direct(&mut self, socket: SocketId, direct: &Direct) {
         let in_kernel = direct.is_open();
         // A connection that is registered with several polls is not used directly.
@@ -619,7 +619,7 @@ impl Core {
         self.keeper_at_link = at_link;
     }
 
-    /// Returns whether somebody has to wait for the adapter, or look for one, although no thread waits.
+    /// Returns whether the keeper has to wait for the adapter, or look for one, if no other thread does.
     pub(crate) fn needs_keeper(&self) -> bool {
         let has_work = self.tasks > 0 || !self.held.is_empty() || self.polls.are_kept();
         // Data of a moving connection can be read only after the move.
@@ -662,7 +662,7 @@ impl Core {
         self.dispatch();
         let Some(leader) = &self.leader else {
             if !self.followers.is_empty() {
-                // The thread that was to lead already has what it waited for.
+                // The follower that was to become the leader already has what it waited for: promote another one.
                 self.promote();
             } else if self.needs_keeper()
                 || (self.keeper_sleeps).is_some_and(|until| self.is_due_before(until))

@@ -76,7 +76,7 @@ impl Gate {
 }
 
 impl Direct {
-    /// Creates the state. The application may use the connection directly at once if `is_open`. Its reads are added to `all_receives`.
+    /// Creates the state. The application may use the connection directly now if `is_open`. Its reads are added to `all_receives`.
     pub(crate) fn new(fd: &Arc<OwnedFd>, is_open: bool, all_receives: &Arc<AtomicU64>) -> Self {
         Self {
             gate: RwLock::new(Gate {
@@ -114,8 +114,8 @@ impl Direct {
 
     /// Makes a call of the application. Returns `None` if direct use is not allowed now.
     fn call<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
-        // A thread that changes the gate holds the core's lock, and so may wait for calls in progress; calls never wait for that thread
-        // here.
+        // A thread that changes the gate holds the core's lock and may therefore wait for calls in progress. Calls must not wait for that
+        // thread.
         let gate = self.gate.try_read().ok()?;
         gate.is_open.then(call)
     }
@@ -125,7 +125,7 @@ impl Direct {
         gate.is_open
     }
 
-    /// Returns whether there is an open gate to close, or a gate to shut for good.
+    /// Returns whether [`Direct::close`], or [`Direct::shut`] if `for_good`, would change anything.
     fn may_close(&self, for_good: bool) -> bool {
         let gate = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         gate.is_open || for_good && !gate.is_shut

@@ -19,7 +19,7 @@ use std::os::fd::BorrowedFd;
 pub struct FilePart<'a> {
     /// The file.
     pub file: BorrowedFd<'a>,
-    /// Describes the file as it is now.
+    /// Metadata of the file as it is now.
     pub about: &'a Stat,
     /// Offset of the first byte.
     pub offset: u64,
@@ -28,9 +28,9 @@ pub struct FilePart<'a> {
 }
 
 impl TcpStream {
-    /// Sends the beginning of a part of a file without reading it: the adapter does that when TCP can send the bytes. They may be those of a
-    /// later change. If the file has become shorter by then, the connection is reset. Returns how many bytes, or `None` if the caller has to
-    /// read the file: the connection is not on an adapter on this machine, the adapter cannot read the file, or has many others.
+    /// Sends the beginning of a part of a file without reading it: the adapter reads the bytes when TCP can send them. They may have
+    /// changed by then; if the file has become shorter, the connection is reset. Returns how many bytes, or `None` if the caller has to
+    /// read the file: the connection is not on an adapter on this machine, or the adapter cannot read the file or has too many others.
     pub fn send_file(&self, part: &FilePart<'_>) -> Option<Result<usize>> {
         self.send_or_else(|core, waiter| core.send_file(self.socket(), part, waiter))
     }

@@ -106,7 +106,7 @@ impl Host {
         !self.is_on_kernel() && !self.driver.is_attached()
     }
 
-    /// Returns whether to poll again at once, at most until `due`, rather than to sleep. Polling does not see events of the kernel.
+    /// Returns whether to poll again immediately, at most until `due`, rather than to sleep. Polling does not see events of the kernel.
     pub(crate) fn spins_on(&mut self, due: Option<Instant>) -> bool {
         !self.is_on_kernel() && self.driver.spins_on(due)
     }
@@ -278,7 +278,7 @@ impl Host {
         }
     }
 
-    /// Announces that the application is about to send this many bytes; the policy may have the connection move before.
+    /// Announces that the application is about to send this many bytes; the policy may have the connection move first.
     pub(crate) fn announce(&mut self, socket: SocketId, bytes: u64) {
         let now = self.driver.now();
         if let Some(kernel) = &mut self.kernel {
@@ -509,7 +509,7 @@ impl Host {
         }
     }
 
-    /// Returns the number of bytes that the application has sent and that have not reached the kernel, which has the connection.
+    /// Returns how many bytes the application has sent and the kernel has not taken yet; 0 if the connection is not in the kernel.
     pub(crate) fn kept_from_kernel(&mut self, socket: SocketId) -> usize {
         self.in_stack(socket).map_or(0, |(kernel, conn)| {
             kernel.stack().unacknowledged(conn) + kernel.layer().unsent(socket)
@@ -531,13 +531,13 @@ impl Host {
             .is_some_and(|at| self.driver.os().is_repeated(at))
     }
 
-    /// Returns whether the adapter delivers data of the connection without waiting for its peer, and nothing else is left to read.
+    /// Returns whether all delivered data was read, and the adapter has reported more, which it delivers without waiting for the peer.
     pub(crate) fn is_delivery_due(&self, socket: SocketId) -> bool {
         self.on_adapter(socket)
             .is_some_and(|at| self.driver.os().is_delivery_due(at))
     }
 
-    /// Returns the adapter's socket of a connection that is there.
+    /// Returns the adapter's socket of a connection, if the connection is on the adapter.
     pub(crate) fn on_adapter(&self, socket: SocketId) -> Option<SocketId> {
         match self.state_of(socket).map(|(_, state)| state.place) {
             Some(Place::Adapter(at)) => Some(at),
@@ -582,7 +582,7 @@ impl Host {
         self.with_calls(|calls| calls.receive(socket, max))
     }
 
-    /// Peeks at received data in the kernel. Returns `None` unless the kernel has the connection and the layer holds nothing of it.
+    /// Peeks at received data in the kernel. Returns `None` unless the kernel has the connection and the layer holds none of its data.
     pub(crate) fn peek_in_kernel(
         &mut self,
         socket: SocketId,
@@ -612,7 +612,7 @@ impl Host {
         self.with_calls(|calls| calls.set_cork(socket, cork));
     }
 
-    /// Sets whether partial segments are sent at once.
+    /// Sets whether partial segments are sent immediately.
     pub(crate) fn set_nodelay(
         &mut self,
         socket: SocketId,

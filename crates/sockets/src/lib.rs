@@ -30,9 +30,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! **When the adapter is gone** (it has exited or was killed), every waiting call fails at once, as does every later call on an existing
-//! connection: these connections are lost. The crate looks for another adapter at the same address, at growing intervals, and listeners
-//! resume listening on that adapter. Data counts as sent once the adapter has fetched it; the application is not notified of
+//! **When the adapter is gone** (it has exited or was killed), every waiting call fails immediately, as does every later call on an
+//! existing connection: these connections are lost. The crate looks for another adapter at the same address, at growing intervals, and
+//! listeners resume listening on that adapter. Data counts as sent once the adapter has fetched it; the application is not notified of
 //! acknowledgments.
 
 mod adapter;

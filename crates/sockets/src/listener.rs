@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// A listener on an adapter, the counterpart of [`std::net::TcpListener`] in the kernel.
 ///
 /// When the adapter is gone, each listener reports that once, by an error of the kind `ConnectionAborted`; after that `accept` waits until
-/// there is an adapter again, on which the listener then listens. The address becomes free a moment after the listener was dropped, because
-/// the adapter has to be asked.
+/// there is an adapter again, on which the listener then listens. The address becomes free a moment after the listener was dropped, when
+/// the adapter has processed the request.
 ///
 /// ```no_run
 /// use baton_sockets::{Adapter, TcpListener};

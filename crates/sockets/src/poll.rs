@@ -209,7 +209,7 @@ impl Poll {
     }
 
     /// Creates a poll that works together with an epoll instance of the application, given by a descriptor. The instance watches the
-    /// connections that the application uses [directly](TcpStream::directly), while it does.
+    /// connections that the application uses [directly](TcpStream::directly), as long as it does so.
     ///
     /// # Errors
     /// The system has no resources for another file.

@@ -483,7 +483,7 @@ impl TcpStream {
         room.map_err(|_| ErrorKind::BrokenPipe.into())
     }
 
-    /// Announces that the application is about to send this many bytes. The policy may have the connection move before.
+    /// Announces that the application is about to send this many bytes. The policy may have the connection move first.
     pub fn announce(&self, bytes: u64) {
         let socket = self.inner.socket;
         let handle = &self.inner.handle;
@@ -683,7 +683,7 @@ impl TcpStream {
         });
     }
 
-    /// Returns the number of bytes that were written and that have not reached the kernel, which has the connection.
+    /// Returns the number of bytes that were written and that the kernel has not taken yet; 0 if the connection is not in the kernel.
     pub fn kept_from_kernel(&self) -> usize {
         let socket = self.inner.socket;
         self.inner
@@ -731,7 +731,7 @@ impl TcpStream {
         Ok(())
     }
 
-    /// Sets whether partial segments are sent at once instead of waiting until all data in flight is acknowledged.
+    /// Sets whether partial segments are sent immediately instead of waiting until all data in flight is acknowledged.
     ///
     /// # Errors
     /// The connection has ended (`NotConnected`), or the adapter's request queue is full (`WouldBlock`).

@@ -106,8 +106,8 @@ impl Waiter {
     }
 }
 
-/// Somebody to wake once the lock is released. A thread that is woken earlier only waits for the lock, which costs two more switches between
-/// threads; an executor may run a task at once.
+/// Somebody to wake once the lock is released. A thread that is woken earlier only waits for the lock, which costs two more context
+/// switches; an executor may run a task immediately.
 #[derive(Debug)]
 pub(crate) enum Wake {
     Task(Waker),

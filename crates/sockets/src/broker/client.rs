@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A running broker answers sooner.
+/// Maximum wait for an answer; a running broker answers sooner.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// If somebody restarts the broker at once, the next broker listens within this time.
+/// Maximum wait for the next broker; one that is restarted immediately listens within this time.
 const LONGEST_ABSENCE: Duration = Duration::from_millis(1200);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
 
@@ -66,8 +66,8 @@ pub struct BrokerClient {
     path: PathBuf,
     /// `None` once the connection is broken.
     stream: Option<UnixStream>,
-    /// The broker that answered last is neither known to have taken this application's connections out of the kernel nor to have their
-    /// adapter.
+    /// The broker that answered last may be a different one: it is not known to have taken this application's connections out of the
+    /// kernel, or to have their adapter.
     is_other: bool,
     /// No broker appeared when the client waited for one.
     is_missed: bool,
@@ -119,7 +119,7 @@ impl BrokerClient {
         Ok(serde_json::from_slice(&text).map_err(io::Error::from)?)
     }
 
-    /// Returns how often each limit of the broker took effect, by name. For root and the broker's user.
+    /// Returns how often each limit of the broker took effect, by name. Only root and the broker's user may ask.
     ///
     /// # Errors
     /// See [`BrokerError`].
@@ -149,7 +149,7 @@ impl BrokerClient {
         policy.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData).into())
     }
 
-    /// Returns whether connections over the loopback interface are the ones that may move.
+    /// Returns whether the connections that may move are those over the loopback interface.
     ///
     /// # Errors
     /// See [`BrokerError`].
@@ -289,7 +289,7 @@ impl BrokerClient {
         };
         let kind = messages::with_why(kind, why);
         messages::send(&stream, kind, body, socket.as_slice())?;
-        // A thread that waits in recv(2) is also woken when the broker has read the request.
+        // Poll first, because a thread that waits in recv(2) is also woken when the broker has read the request.
         messages::wait(&stream, PollFlags::IN, Some(Instant::now() + LONGEST_WAIT))?;
         let answer = messages::receive(&stream)?.ok_or(io::ErrorKind::UnexpectedEof);
         let answer = answer.map_err(io::Error::from)?;

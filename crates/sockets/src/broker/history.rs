@@ -13,7 +13,7 @@ pub struct HistoryQuery {
     pub addr: Option<IpAddr>,
     /// Connections with this port at one end; at the end with `addr`, if that is given too.
     pub port: Option<u16>,
-    /// Connections that are not in the kernel now.
+    /// Whether to include only connections that are not in the kernel now.
     pub away: bool,
     /// Maximum number of connections, most recently moved first. The broker returns no more than fit into its answer.
     pub most: Option<u32>,
@@ -68,7 +68,7 @@ pub struct MoveRow {
     pub to: Destination,
     /// Name of the reason.
     pub why: Cow<'static, str>,
-    /// For how long neither side had the connection, in microseconds; `None` if unknown or still in progress.
+    /// For how long neither the kernel nor the adapter had the connection, in microseconds; `None` if unknown or still in progress.
     pub took_us: Option<u32>,
     /// How often the same move happened in succession.
     pub times: u32,

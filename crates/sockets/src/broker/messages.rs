@@ -39,7 +39,7 @@ pub const RECOVER: u32 = 11;
 pub const ADAPTER: u32 = 12;
 /// Makes the sender the adapter. The answer has the memory for its connections, and the files that keep the programs attached.
 pub const ATTACH: u32 = 13;
-/// Gives the broker a socket of the adapter for the packets of this queue.
+/// Gives the broker the adapter's socket for the packets of one queue.
 pub const GIVE_SOCKET: u32 = 14;
 /// Delivers a packet to the kernel. There is no answer.
 pub const INJECT: u32 = 15;
@@ -316,7 +316,7 @@ impl Incoming {
         self.header_len > 0
     }
 
-    /// Reads what has arrived of a message, whose kind may have the size that `most` says. Files that come with its later bytes are closed.
+    /// Reads what has arrived of a message; `most` returns the maximum size for its kind. Closes files that arrive after its first bytes.
     ///
     /// # Errors
     /// The stream ends within the message, or the message is too large ([`Excess`]).
@@ -355,7 +355,7 @@ impl Incoming {
             self.is_announced = true;
             return Ok(Progress::Announced(len));
         }
-        // Announcing a large length costs little: memory beyond that of a short message is reserved only as the bytes arrive.
+        // Announcing a large length takes up no memory: beyond a short message, it is reserved only as bytes arrive.
         let left = len - self.body.len();
         self.body.reserve(left.min(MOST_SMALL_BYTES));
         if left > 0
@@ -411,7 +411,7 @@ pub fn receive(stream: &UnixStream) -> io::Result<Option<Message>> {
     receive_at_most(stream, |_| Most::ANSWER)
 }
 
-/// Receives the next message, whose kind may have the size that `most` says. Returns `None` if the other side is gone.
+/// Receives the next message; `most` returns the maximum size for its kind. Returns `None` if the other side is gone.
 ///
 /// # Errors
 /// The errors of [`Incoming::read`]; or nothing arrives before the stream's timeout.

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// A broker that asks reads the answer sooner.
+/// Maximum wait for the broker to read an answer; a broker that has asked reads it sooner.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// A stream on which a broker asks.

@@ -82,7 +82,7 @@ pub struct Driver {
     config: DriverConfig,
     end: AdapterEnd<Bytes, HostEnd>,
     start: Instant,
-    /// The time of the current call, if its caller holds the time.
+    /// The time of the current call, if [`Driver::hold_time`] has begun it.
     held_time: Cell<HeldTime>,
     spin: Spin,
     retry: Retry,
@@ -138,7 +138,7 @@ impl Driver {
         now
     }
 
-    /// Begins a short call, in which [`Driver::now`] reads the clock only once. Reading it takes as long as many a call's own work.
+    /// Begins a short call, in which [`Driver::now`] reads the clock only once. Reading it may take as long as the rest of the call.
     pub(crate) fn hold_time(&self) {
         self.held_time.set(HeldTime::Unread);
     }

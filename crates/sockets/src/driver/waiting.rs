@@ -28,8 +28,8 @@ impl Driver {
         }
     }
 
-    /// Prepares for a wait of the application's own on [`Driver::as_fd`], and returns the longest that it may wait: zero if there is work
-    /// to do already.
+    /// Prepares for the application's own wait on [`Driver::as_fd`], and returns the longest that it may wait: zero if there is work to do
+    /// already.
     ///
     /// # Errors
     /// The system cannot wait.
@@ -73,7 +73,7 @@ impl Driver {
         &self.epoll
     }
 
-    /// Returns whether to poll again at once, at most until `due`, rather than to sleep.
+    /// Returns whether to poll again immediately, at most until `due`, rather than to sleep.
     pub(crate) fn spins_on(&mut self, due: Option<Instant>) -> bool {
         !self.end.link.is_lost() && self.spin.goes_on(Instant::now(), due)
     }

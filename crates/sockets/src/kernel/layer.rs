@@ -22,14 +22,14 @@ use std::time::Duration;
 /// The only adapter, if there is one.
 const ADAPTER: AdapterId = AdapterId(0);
 
-/// Several retransmission timeouts long, because each move discards the congestion window and the round-trip time.
+/// Minimum time between two moves: several retransmission timeouts, because a move discards congestion window and round-trip time.
 const LEAST_STAY: Span = Span::from_secs(1);
 
 /// Maximum number of bytes kept while a connection moves. The kernel would have buffer space for them, and non-blocking programs may not
 /// expect EAGAIN.
 const MOST_KEPT_BYTES: usize = 64 * 1024;
 
-/// A running adapter reports its limits sooner.
+/// Maximum wait for the adapter to report its limits; a running adapter reports them sooner.
 const LONGEST_WAIT: Span = Span::from_ms(100);
 
 /// Minimum interval between two reports of the application's work to the policy.
@@ -142,8 +142,8 @@ impl KernelLayer {
         self.layer.handle_work(now, Span::from(busy), direct);
     }
 
-    /// Makes the adapter report how many connections it takes, and waits briefly for its answer, so that already the first connection can
-    /// be handed off.
+    /// Makes the adapter report how many connections it takes, and waits briefly for its answer, so that even the first connection can be
+    /// handed off.
     ///
     /// # Errors
     /// The maximum number of sockets is reached, or the system cannot wait.
@@ -216,7 +216,7 @@ impl KernelLayer {
         self.stack.close_listener(listener);
     }
 
-    /// Adds a socket for a connection of the stack. Closes the connection and returns `None` if there is no free place.
+    /// Adds a socket for a connection of the stack. Closes the connection and returns `None` if the maximum number of sockets is reached.
     pub(crate) fn admit(
         &mut self,
         now: Time,
@@ -252,7 +252,7 @@ impl KernelLayer {
         self.calls(now, Some(driver)).unread(socket)
     }
 
-    /// Sets whether a connection sends partial segments at once. If the connection is on the adapter, returns its socket there, whose
+    /// Sets whether a connection sends partial segments immediately. If the connection is on the adapter, returns its socket there, whose
     /// option the caller has to set.
     pub(crate) fn set_nodelay(&mut self, socket: SocketId, nodelay: bool) -> Option<SocketId> {
         let state = self.layer.state_of(socket)?;

@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Maximum number of bytes that a corked socket holds; more data goes to the kernel at once.
+/// Maximum number of bytes that a corked socket holds; more data goes to the kernel immediately.
 const MOST_HELD_BYTES: usize = 64 * 1024;
 /// The application decides whether the descriptor is blocking, so each call must say that it does not block.
 const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
@@ -261,7 +261,7 @@ impl Socket {
         }
     }
 
-    /// Asks the kernel whether there is buffer space. Returns true if there is for the first time since a send found none.
+    /// Asks the kernel whether there is buffer space. Returns true if there is some for the first time since a send found none.
     pub(super) fn ask_room(&mut self) -> bool {
         if self.opening || !self.held.is_empty() {
             return false;
@@ -478,7 +478,7 @@ impl Socket {
         let _ = self.flush();
     }
 
-    /// Starts to close the socket. Returns true if it can be closed at once; otherwise it is closed when no data is held any more.
+    /// Starts to close the socket. Returns true if it can be closed immediately; otherwise it is closed when no data is held any more.
     pub(super) fn begin_close(&mut self) -> bool {
         self.closing = true;
         !matches!(self.flush(), Ok(Flushed::Partly))

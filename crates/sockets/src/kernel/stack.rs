@@ -94,7 +94,7 @@ pub struct KernelStack {
     direct_requests: Arc<AtomicU64>,
     /// Corked connections that began to hold data back, oldest first, with the times at which they send it.
     corks: VecDeque<(Instant, ConnId)>,
-    /// Readable when the first of them is due; created when it is needed.
+    /// Readable when the first cork is due; created when it is needed.
     cork_timer: Option<OwnedFd>,
     arena: Arena,
     stats: KernelStats,
@@ -876,7 +876,7 @@ mod tests {
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
 
-    /// Returns a stack with a connection, and the connection's far end, which does not wait.
+    /// Returns a stack with a connection, and the non-blocking socket at the connection's far end.
     fn connected() -> (KernelStack, ConnId, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::thread;
 use tempfile::NamedTempFile;
 
-/// Creates a file where the adapter can read it, if the file system of this place lets it.
+/// Creates a file in a place where the adapter can read it, if the file system there allows that.
 fn file(content: &[u8]) -> NamedTempFile {
     let mut file = NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
     file.write_all(content).expect("room");
@@ -91,7 +91,7 @@ fn a_file_on_the_disk_arrives() {
     }
 }
 
-/// What was sent of the file cannot be read any more.
+/// The file is cut after the call that sends it, before the adapter reads its end.
 #[test]
 fn a_file_that_is_cut_before_it_is_read_resets_the_connection() {
     let network = Network::start();
