@@ -183,7 +183,7 @@ pub fn events_of(now: &Readiness) -> u32 {
     events
 }
 
-/// The events that both report for a listener with a pending connection.
+/// The events that epoll(7) and poll(2) report for a listener with a pending connection.
 pub const ACCEPTABLE: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
 
 #[cfg(test)]

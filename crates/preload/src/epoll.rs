@@ -3,8 +3,8 @@
 //! Members that are kernel descriptors are registered in the kernel's instance, sockets of the adapter in this library's set, and listeners
 //! in both. As in the kernel, a member with a new event waits in a queue until the program fetches the event, and returns to the queue if
 //! it is level-triggered and still ready. If connections begin in the kernel, those that are there stay registered in the kernel's
-//! instance, as the program registered them, while the program uses them directly. While all connections are, the kernel carries out the
-//! whole wait.
+//! instance, as the program registered them, while the program uses them directly. While all connections are used directly, the kernel
+//! carries out the whole wait.
 
 use crate::description::{ACCEPTABLE, Description, events_of};
 use crate::limit::Limit;
@@ -186,7 +186,7 @@ impl EpollSet {
     fn register(&self, fd: c_int, socket: &Description, member: &mut Member) -> Result<(), Errno> {
         let token = Token(fd as usize);
         let outcome = if let Some(stream) = socket.stream() {
-            // The end of a connection is reported to those who wait for reading, and every member wants to know about it.
+            // An event for reading also reports the end of a connection, which every member wants to know about.
             let interest = match member.wanted & libc::EPOLLOUT as u32 {
                 0 => Interest::READABLE,
                 _ => Interest::READABLE | Interest::WRITABLE,
@@ -335,7 +335,7 @@ impl EpollSet {
         (events.len() > 1).then_some(events.len() - 1)
     }
 
-    /// Fills in the events that are ready in the kernel and on the adapter. Calls alternate between taking the one and the other first.
+    /// Fills in the events that are ready in the kernel and on the adapter. Every other call takes the kernel's events first.
     fn look(&self, fd: c_int, events: &mut [epoll_event]) -> Result<usize, Errno> {
         let mut members = self.members();
         let kernel_first = members.kernel_first;
@@ -365,8 +365,8 @@ impl EpollSet {
     }
 }
 
-/// Joins those of the `first` events and of the others that are about the same member; returns how many remain. Both sides may report a
-/// connection that moves meanwhile, but the kernel never reports a member twice in one wait, and programs free what an event points to.
+/// Joins an event among the `first` ones with a later one about the same member; returns how many remain. A moving connection may be
+/// reported twice, but the kernel never reports a member twice in one wait, and programs free what an event points to.
 fn join(events: &mut [epoll_event], first: usize) -> usize {
     let (told, others) = events.split_at_mut(first);
     let mut left = 0;
@@ -443,7 +443,7 @@ impl Members {
             let (wanted, once) = (member.wanted, member.wanted & ONE_SHOT != 0);
             member.queued = ready != 0 && (!take || wanted & EDGE_TRIGGERED == 0 && !once);
             if ready != 0 && take && once {
-                // It reports nothing until it is modified.
+                // The member reports nothing until it is modified.
                 member.wanted = ONE_SHOT;
             }
             if member.queued {
@@ -464,7 +464,7 @@ impl Member {
         }
         let now = if let Some(stream) = socket.stream() {
             if stream.is_direct() {
-                // The kernel reports it.
+                // The kernel reports this connection's events.
                 return 0;
             }
             let look = look.get_or_insert_with(|| poll.look());

@@ -9,7 +9,7 @@
 //! | the C library's functions that are replaced, and nothing else | `src/calls/` |
 //! | which descriptors the library handles, and what they refer to | `src/table.rs`, `src/description.rs`, `src/listener.rs` |
 //! | reading and writing; timestamps of both | `src/transfer.rs`, `src/timestamping.rs` |
-//! | waiting for kernel and adapter at once | `src/epoll.rs`, `src/polling.rs` |
+//! | waiting for kernel and adapter at the same time | `src/epoll.rs`, `src/polling.rs` |
 //! | connections that move; that go back to the kernel for good | `src/handoff.rs`, `src/leaving.rs` |
 //! | the link to the adapter, through fork(2) and until exit | `src/session.rs` |
 //! | signal handlers, threads, allocation, invalid pointers | `src/signals.rs`, `src/threads.rs`, `src/memory.rs`, `src/pointers.rs`, `src/probing.rs` |

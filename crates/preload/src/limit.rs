@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// A time limit, which begins when somebody first asks how much is left: most calls need not wait, and so no clock.
+/// A time limit, which begins when the remaining time is first asked for: most calls do not wait, and then need not read the clock.
 pub struct Limit {
     timeout: Option<Duration>,
     end: Option<Instant>,

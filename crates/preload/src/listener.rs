@@ -1,4 +1,4 @@
-//! Listeners, which exist on the adapter and in the kernel at once.
+//! Listeners, which exist both on the adapter and in the kernel.
 //!
 //! The kernel's listener exists from listen(2) on. The adapter's listener is created by the first call that waits for connections: a server
 //! often listens in one process and accepts in others, and on the adapter a listener belongs to the process that created it.

@@ -173,7 +173,7 @@ fn is_honoured(level: c_int, name: c_int) -> bool {
     }
 }
 
-/// Returns whether the kernel refuses to set the option on a connection. The kernel's socket of a connection on the adapter has none.
+/// Returns whether the kernel refuses to set the option on a connection. An unconnected socket, as the kernel has meanwhile, accepts it.
 ///
 /// # Safety
 /// `value` is null or good for `len` bytes.

@@ -96,12 +96,12 @@ pub fn readable<T>(at: *const T, len: usize) -> usize {
     }
 }
 
-/// Returns how many of the first `most` bytes of the parts the program can access. Received bytes are written, and those to be sent are read.
+/// Returns how many of the first `most` bytes of the parts the program can write (if `writes`) or read.
 pub fn accessible(parts: &[iovec], most: usize, writes: bool) -> usize {
     let mut good = 0;
     for part in parts {
         let (at, len) = (part.iov_base, part.iov_len.min(most - good));
-        // A write would allocate each page, even if no data comes to it: shows only that the first page is not read-only.
+        // Writing to each page would allocate it, even if no data arrives for it, so only the first page is checked for being read-only.
         let is_read_only = writes && is_bad_mut(at, len.min(1));
         let found = if is_read_only { 0 } else { readable(at, len) };
         good += found;

@@ -124,7 +124,7 @@ pub fn begins_in_kernel() -> bool {
     SURROUNDINGS.get().is_some_and(|it| it.broker.is_some())
 }
 
-/// Returns whether connections with this local address may move: by setting, either those over the loopback interface or all others.
+/// Returns whether connections with this local address may move: as set, either those over the loopback interface or all others.
 pub fn may_move(local: SocketAddr) -> bool {
     let on_loopback = SURROUNDINGS.get().is_some_and(|it| it.on_loopback);
     local.ip().to_canonical().is_loopback() == on_loopback
@@ -184,7 +184,7 @@ thread_local! {
 
 extern "C" fn before_fork() {
     let hold = signals::hold();
-    // The child would drop entries that are not its own.
+    // The child would drop entries that belong to its parent.
     table::drop_retired();
     // Only the kernel knows which of the processes is the last to use or close a connection.
     leaving::leave_those(Reason::Shared, |_| true);

@@ -3,8 +3,8 @@
 //! A handler may do anything that is safe in a handler: call write(2) or fork(2), or leave by siglongjmp(3). Handlers do not interrupt the
 //! kernel's calls halfway, but they could interrupt this library's, which hold locks. So this library installs a handler of its own in
 //! front of the program's. A signal that arrives during a call ([`hold`]) is sent to the thread again and blocked there, so that the kernel
-//! keeps it until the call ends or [sleeps](sleep). Faults of this library's own [probes](probing) end there; the program's handler sees all
-//! other faults at once.
+//! keeps it until the call ends or [sleeps](sleep). Faults of this library's own [probes](probing) end there; the program's handler sees
+//! all other faults immediately.
 
 use crate::probing;
 use crate::sys::{self, Errno, call, process, set_errno};
@@ -22,7 +22,7 @@ use std::time::Duration;
 pub const SET_BYTES: usize = 8;
 /// Highest signal number; the lowest is 1.
 const LAST: usize = 64;
-/// Signals whose handlers run at once: if a program blocks one and then causes it by a fault, the kernel kills the program.
+/// Signals whose handlers run immediately: if a program blocks one and then causes it by a fault, the kernel kills the program.
 pub const AT_ONCE: [c_int; 7] = [
     libc::SIGABRT,
     libc::SIGBUS,
@@ -71,7 +71,7 @@ struct State {
     handled: AtomicU32,
     /// Number of those handlers after which calls are not restarted.
     ending: AtomicU32,
-    /// Whether one of the latter ran during the last sleep.
+    /// Whether a handler after which calls are not restarted ran during the last sleep.
     was_ended: AtomicBool,
 }
 
@@ -197,7 +197,7 @@ pub fn wait_beside(
     waited.map_err(|error| sys::errno_of(&error))
 }
 
-/// Lets in the signals of a call's mask even if the call does not have to wait; they end the call.
+/// Delivers the signals that a call's mask allows, even if the call does not have to wait; they end the call.
 pub fn look(mask: Option<&sigset_t>) -> Result<(), Errno> {
     let now = Timespec::default();
     match mask.map(|_| sleep(&mut [], Some(&now), mask)) {

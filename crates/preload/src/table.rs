@@ -251,7 +251,7 @@ pub fn follow(descriptors: &Descriptors, old: c_int, new: c_int, copy: impl FnOn
         let is_ours = match entries.get(fd as usize) {
             Some(Some(Entry::Socket(socket))) => ptr::eq(&*socket.descriptors, descriptors),
             Some(Some(_)) => false,
-            // The entry is about to be put there.
+            // The entry is about to be added.
             Some(None) | None => true,
         };
         // The program may have closed the descriptor by a call that this library does not see.
@@ -350,7 +350,7 @@ mod tests {
         copy(70_050, 70_052);
         assert_eq!(list(), [70_050, 70_051, 70_052]);
         drop(remove(70_050));
-        // Another socket takes its number.
+        // Another socket takes over the number of a copy.
         set(70_051, self::entry().1);
         assert_eq!(list(), [70_052]);
         retire(70_052);
@@ -363,7 +363,7 @@ mod tests {
         UnixStream::pair().expect("room").0.into()
     }
 
-    /// Descriptors of the connection follow; other ones, and those that have taken over such a number, do not.
+    /// Descriptors of the connection follow it; other descriptors do not, even those that have reused the number of one.
     #[test]
     fn descriptors_follow_a_connection_to_its_new_socket() {
         let _alone = alone();

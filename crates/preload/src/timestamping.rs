@@ -40,7 +40,7 @@ impl Wishes {
     }
 }
 
-/// Returns whether a socket option is one of these.
+/// Returns whether a socket option is SO_TIMESTAMPING or one of its predecessors.
 pub fn is_one(level: c_int, name: c_int) -> bool {
     level == libc::SOL_SOCKET && (is_timestamping(name) || is_elder(name))
 }

@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 
 /// Maximum number of bytes gathered from small parts, or read from a file, at once.
 const PIECE: usize = 64 << 10;
-/// Number of bytes that are checked at once whether they can be read, before they are sent.
+/// Number of bytes whose readability is checked together before they are sent.
 const LOOKAHEAD: usize = 256 << 10;
 
-/// A file of which at least this many bytes are sent is read by the adapter; fewer bytes are sent faster with what was written before.
+/// Minimum number of bytes of a file for which the adapter reads the file; fewer bytes are sent faster together with data written before.
 const LEAST_LENT: usize = 16 << 10;
 
 thread_local! {
-    /// Taken out while in use: a signal handler may write as well.
+    /// Buffer for small parts, taken out while in use: a signal handler may write as well.
     static GATHERED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     /// Memory for data read from files until the adapter can fetch it.
     static READ: RefCell<Arena> = RefCell::new(Arena::default());
@@ -254,7 +254,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Waits until `count` bytes can be read. Returns `false` if they do not come, or if a signal interrupts the wait and the call is
+    /// Waits until `count` bytes can be read. Returns `false` if they do not arrive, or if a signal interrupts the wait and the call is
     /// restarted.
     fn wait_for_unread(&self, count: usize) -> Result<bool, Errno> {
         self.wait_for(Watched::Unread(self.stream, count))?;
@@ -322,7 +322,7 @@ impl<'a> Call<'a> {
             });
         self.cork();
         let outcome = if parts.len() > 1 && total <= PIECE {
-            // Sends them as one: small parts would become small segments.
+            // Send the parts as one buffer: small parts would become small segments.
             let mut gathered = GATHERED.take();
             gathered.clear();
             slices.for_each(|slice| gathered.extend_from_slice(slice));
@@ -346,7 +346,7 @@ impl<'a> Call<'a> {
         outcome.inspect_err(|&errno| self.signal(errno))
     }
 
-    /// Sends no bytes, or bytes that cannot be read: fails as a send with data would, and otherwise for the bad pointer.
+    /// Sends no bytes, or bytes that cannot be read: fails as a send with data would, and otherwise with EFAULT if `is_bad`.
     fn send_nothing(&self, is_bad: bool) -> Result<usize, Errno> {
         // Processes a reset that has arrived.
         self.stream.readiness();
@@ -363,7 +363,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Sends as much as there is buffer space for, or all of the data if the call waits. Data longer than a piece may be unreadable.
+    /// Sends as much as there is buffer space for, or all of the data if the call waits. Data longer than a piece may be partly unreadable.
     fn send_all(&self, data: &[u8], is_last: bool) -> Result<usize, Errno> {
         self.send_by(data.len(), |from| {
             let mut rest = &data[from..];
@@ -479,7 +479,7 @@ impl<'a> Call<'a> {
                 Some(Err(errno)) => break Err(errno),
                 None => {}
             }
-            // Reads no more than can be sent, or it would have to be read again. If nothing can be sent any more, the send reports why.
+            // Read no more than can be sent: the rest would have to be read again. If nothing can be sent any more, the send reports why.
             let room = self.stream.send_room().unwrap_or(PIECE);
             let most = (count - sent).min(PIECE).min(room);
             if most == 0 {
@@ -540,7 +540,7 @@ impl Call<'_> {
         }
         // SAFETY: the program keeps its descriptor open while it sends from it.
         let file = unsafe { BorrowedFd::borrow_raw(from) };
-        // The adapter may have the file by another descriptor.
+        // The adapter may have opened the file by another descriptor, but the program may send only from one that it can read.
         if fcntl_getfl(file)
             .ok()?
             .intersects(OFlags::WRONLY | OFlags::PATH)
@@ -574,7 +574,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns how many bytes to send next: whole segments if the rest cannot be read.
+/// Returns how many bytes to send next: only whole segments if the bytes after them cannot be read.
 fn readable(data: &[u8]) -> std::io::Result<usize> {
     let wanted = data.len().min(LOOKAHEAD);
     let found = pointers::readable(data.as_ptr(), wanted);

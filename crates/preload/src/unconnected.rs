@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// TCP_CLOSE of the kernel's `tcp_states.h`.
 const CLOSED: u8 = 7;
 
-/// The epoll instances in which such a socket is registered, with events and data.
+/// The epoll instances in which an unconnected socket is registered, with events and data.
 #[derive(Debug, Default)]
 pub struct Unconnected {
     registrations: Mutex<Vec<(c_int, u32, u64)>>,

@@ -34,20 +34,20 @@ pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t)
             true => stream.take_error().ok().flatten(),
             false => None,
         };
-        // The kernel decides about a connection that has failed there: an attempt may be repeated.
+        // If the connection has failed in the kernel, the kernel decides whether another attempt is possible.
         let why = Reason::Option;
         let about = format_args!("descriptor {fd} is connected again");
         let is_kernels = now.failed && !stream.is_away() && leaving::leave(fd, why, about);
         if let Some(error) = error {
             if is_kernels {
-                // It reports the failure once more before it accepts another attempt.
+                // The kernel reports the failure once more before it accepts another attempt.
                 // SAFETY: the kernel checks everything itself.
                 unsafe { call!(SYS_connect, fd, to, len) };
             }
             return give!(Err(errno_of(&error)));
         }
         if !is_kernels {
-            // While the connection is on the adapter, the kernel's socket is unconnected and would open another one.
+            // While the connection is on the adapter, the kernel's socket is unconnected and would open another connection.
             return give!(Err(match (len as usize) < family_len {
                 true => libc::EINVAL,
                 false => refusal(&now),
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t)
     give!(connected)
 }
 
-/// Returns the address that a connection to `to` reaches: the kernel connects a socket to itself if the address is unspecified.
+/// Returns the address that a connection to `to` reaches: if the address is unspecified, the kernel connects the socket to this host.
 fn reached(fd: c_int, mut to: SocketAddr) -> SocketAddr {
     match to.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => {

@@ -25,7 +25,7 @@ macro_rules! by_name {
 }
 
 /// syscall(2). libuv, and so Node.js, uses io_uring to change its epoll instance if io_uring is available. This library would not see such
-/// changes, so it reports io_uring as unavailable; programs work without. Like the C library, it always passes on the maximum of six
+/// changes, so it reports io_uring as unavailable; programs work without it. Like the C library, it always passes on the maximum of six
 /// arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn syscall(

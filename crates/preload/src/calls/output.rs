@@ -97,7 +97,7 @@ pub unsafe extern "C" fn sendto(
     }
 }
 
-/// Reports whether a message passes another process a connection that could not be given back to the kernel. Gives back those that it can.
+/// Gives the connections that a message passes to another process back to the kernel. Returns `true` if this fails for one of them.
 unsafe fn passes_ours(message: &msghdr) -> bool {
     // SAFETY: the headers are those of a message that the caller made for the kernel.
     unsafe {

@@ -70,7 +70,7 @@ pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, len: socklen_t) ->
 }
 
 /// Returns whether this is a connection of this library. While it is away, its kernel socket is unconnected and could be used for another
-/// one.
+/// connection.
 fn is_connection(fd: c_int) -> bool {
     table::socket(fd).is_some_and(|socket| socket.stream().is_some())
 }
@@ -319,7 +319,7 @@ fn accept_on_adapter(
             )
         };
         let fd = outcome(made)? as c_int;
-        // The connection is lost with the adapter, or another thread took it.
+        // The connection was lost with the adapter, or another thread has accepted it.
         let Ok((stream, peer)) = one.accept() else {
             sys::close(fd)?;
             continue;
@@ -514,7 +514,7 @@ pub unsafe extern "C" fn setsockopt(
     result
 }
 
-/// Writes the address of a connection's peer for SO_PEERNAME, which never writes more than that and wants no more.
+/// Writes the address of a connection's peer for SO_PEERNAME, which fails if the caller asks for more bytes than the address has.
 ///
 /// # Safety
 /// `to` is valid for `*len` bytes, or one of the pointers is [bad](pointers::is_bad).
@@ -545,19 +545,19 @@ unsafe fn peer_name(
     Ok(0)
 }
 
-/// Leaves a connection to the kernel, whose program asks for signals about it: only the kernel sends them. Returns false if the kernel does
-/// not have the connection in time.
+/// Leaves a connection to the kernel because the program asks for signals about it, which only the kernel sends. Returns false if the
+/// kernel does not have the connection in time.
 pub(super) fn leave_for_signals(fd: c_int) -> bool {
     if !session::begins_in_kernel() {
         return true;
     }
-    // No signal tells of a connection that has ended.
+    // The kernel sends no signals about a connection that has ended.
     let has_ended = |stream: &TcpStream| stream.is_over() || stream.readiness().failed;
     leaving::leave(fd, Reason::Signals, format_args!("descriptor {fd}"))
         || table::socket(fd).is_none_or(|socket| socket.stream().is_none_or(has_ended))
 }
 
-/// Leaves the connections of a socket that is yet to be connected to the kernel, since the program has asked for signals about it.
+/// Makes connections of a socket that is not connected yet stay in the kernel, because the program has asked for signals about the socket.
 pub(super) fn keep_for_signals(fd: c_int) {
     if session::begins_in_kernel() && unconnected::is_unconnected(fd) {
         session::prepare();

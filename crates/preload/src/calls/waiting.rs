@@ -175,7 +175,7 @@ unsafe fn wait(
     Some(set.wait(instance, events, timeout, unsafe { mask.as_ref() }))
 }
 
-/// Number of descriptors that poll(2) takes whatever the limit of the process; smaller limits are rare, and then the kernel looks as well.
+/// Number of descriptors up to which the limit of the process is not looked up: lower limits are rare, and the kernel checks them, too.
 const CERTAIN: nfds_t = 1024;
 
 /// Returns the limit of the process for descriptors (RLIMIT_NOFILE).
