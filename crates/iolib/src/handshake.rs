@@ -87,7 +87,7 @@ pub struct Limits {
     pub applications: u32,
     /// Maximum number of applications of one user; does not apply to root and the adapter's own user.
     pub applications_of_user: u32,
-    /// Number of places that are reserved for root and the adapter's own user.
+    /// Number of the `applications` that are reserved for root and the adapter's own user.
     pub reserved_applications: u32,
     /// Maximum number of descriptors in a ring.
     pub ring_depth: u32,
@@ -203,7 +203,7 @@ pub enum Refusal {
     /// The adapter serves its maximum number of applications.
     #[error("the adapter already serves {most} applications, its maximum")]
     TooMany {
-        /// That maximum.
+        /// Maximum number of applications.
         most: u32,
     },
     /// The ring is too short or too long.
@@ -238,7 +238,7 @@ pub enum Refusal {
     /// The adapter serves its maximum number of this user's applications.
     #[error("the adapter already serves {most} applications of this user, the maximum per user")]
     TooManyOfUser {
-        /// That maximum.
+        /// Maximum number of applications of a user.
         most: u32,
     },
     /// The user had too many connections without a hello, so the oldest of them was closed.

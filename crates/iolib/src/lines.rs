@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// Number of lines that may be shown at once.
+/// Number of lines that may be shown in a burst.
 const BURST: u32 = 20;
 /// Interval at which one more line may be shown after that.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(lines.poll_hidden(later), None);
         assert!(lines.shows(later, 1), "it may again");
         assert_eq!(lines.hidden(), 3758);
-        // In the long run, one line per interval is shown, however many come.
+        // In the long run, one line per interval is shown, however many there are.
         let shown = |at| lines.shows(later + Duration::from_millis(at), 1);
         assert!((0..9000).map(shown).filter(|shown| *shown).count() < 20);
     }

@@ -7,8 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// A link that can be waited for, alone ([`wait`](crate::wait)) or together with others.
 ///
-/// To wait, call [`LiveLink::prepare_to_sleep`]. If it returns `true`, wait until [`AsFd::as_fd`] is ready for [`LiveLink::interest`]; the
-/// next use of the link marks this side as awake, or until [`LiveLink::other_fd`] is readable, if there is one by then. Callers that can afford to spin poll [`LiveLink::has_news`] first.
+/// To wait, call [`LiveLink::prepare_to_sleep`]. If it returns `true`, wait until [`AsFd::as_fd`] is ready for [`LiveLink::interest`], or
+/// until [`LiveLink::other_fd`], if there is one by then, is readable. The next use of the link marks this side as awake. Callers that can
+/// afford to spin poll [`LiveLink::has_news`] first.
 pub trait LiveLink: AsFd {
     /// Returns whether there is something to get, or work that was blocked can continue. With shared memory, this is only a memory access.
     ///
@@ -23,8 +24,8 @@ pub trait LiveLink: AsFd {
     /// The other side violates the protocol.
     fn prepare_to_sleep(&mut self) -> Result<bool, LinkError>;
 
-    /// Prepares to sleep until there is space: for a side whose last put was incomplete and that can get nothing before. Data that arrives
-    /// does not wake it.
+    /// Prepares to sleep until there is space, for a side whose last put was incomplete and that gets nothing before the rest is put. Data
+    /// that arrives does not wake it.
     ///
     /// # Errors
     /// The other side violates the protocol.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const MOST_PENDING: usize = 16;
 /// Maximum number of waiting clients of one user.
 const MOST_OF_USER: usize = 4;
-/// Maximum number of clients that are accepted at one look, so that clients that keep reconnecting do not keep the adapter busy.
+/// Maximum number of clients that are accepted in a row, so that clients that keep reconnecting do not keep the adapter busy.
 const MOST_AT_ONCE: usize = 16;
 /// Time after which a client without a hello is disconnected.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(2);
@@ -54,7 +54,7 @@ struct Silent<S> {
 #[derive(Debug)]
 pub(crate) struct Pending<S> {
     silent: Vec<Silent<S>>,
-    /// Number of clients accepted at this look.
+    /// Number of clients accepted since [`Pending::next`] last returned `None`.
     came: usize,
     refusals: Vec<(Refusal, u64)>,
 }
@@ -73,8 +73,8 @@ impl<S: NonBlocking> Pending<S>
 where
     for<'a> &'a S: Read,
 {
-    /// Accepts clients by `accept`, and returns the next client that has sent its hello. Returns `None` once all clients that this look
-    /// found are served.
+    /// Accepts clients by `accept`, and returns the next client that has sent its hello. Returns `None` once no accepted client is ready to
+    /// be served.
     pub fn next(
         &mut self,
         accept: impl Fn() -> io::Result<S>,
@@ -115,7 +115,7 @@ where
         None
     }
 
-    /// If the user has the maximum number of waiting clients, disconnects the oldest of them whose hello is not already here.
+    /// If the user has the maximum number of waiting clients, disconnects the oldest of them whose hello has not arrived.
     fn make_room(&mut self, user: Option<u32>) {
         let is_of_user = |waiting: &Silent<S>| user.is_some() && waiting.user == user;
         let of_user = self.silent.iter().filter(|waiting| is_of_user(waiting));

@@ -48,7 +48,7 @@ fn request(socket: u32) -> Descriptor {
 
 /// One end of a connection between the processes.
 pub trait Carrier {
-    /// Sends all of them, and waits for space in the ring.
+    /// Sends all descriptors, and waits for space in the ring if necessary.
     fn send(&mut self, descriptors: &[Descriptor]);
 
     /// Waits for descriptors and appends them. Returns false when the other side is gone.

@@ -23,8 +23,8 @@ use std::sync::Arc;
 /// Maximum number of chunks of memory for data of files: 32 MiB in flight.
 const FILE_CHUNKS: usize = 512;
 
-/// The adapter's end of shared memory. Transfers are copied at once, if the data is in memory; `poll_dma` reports their completion as for
-/// any other link.
+/// The adapter's end of shared memory. Transfers are copied immediately, if the data is in memory; `poll_dma` reports their completion as
+/// for any other link.
 #[derive(Debug)]
 pub struct ShmAdapter {
     end: ShmEnd,
@@ -40,7 +40,7 @@ pub struct ShmAdapter {
 #[derive(Debug)]
 enum Begun {
     Done(Dma<Bytes>),
-    /// The reader will have the data.
+    /// The reader thread will provide the data.
     Awaited(DmaId),
 }
 

@@ -26,7 +26,7 @@ pub(super) struct ShmEnd {
     arena: Arena,
     /// Whether this side has announced that it sleeps, and not yet that it is awake.
     asleep: bool,
-    /// Rings by the other side that have not reached this side's bell yet: the other side rings a moment after it decides to.
+    /// Number of rings by the other side that have not reached this side's bell yet: the other side rings a moment after it decides to.
     due: u32,
     gone: bool,
     look_at: Time,

@@ -59,7 +59,7 @@ pub(super) fn read_cached<'a>(
     Ok(unsafe { room[..len].assume_init_ref() })
 }
 
-/// A file that the host has passed, and its number; `None` if it is not one to read.
+/// The number of a file that the host has passed, and the file; `None` if it is not one that can be read.
 type Passed = (u32, Option<Arc<OwnedFd>>);
 
 /// The files that a host has lent. The host is not trusted: it may pass anything that has a descriptor, and change files at any time.
@@ -68,7 +68,7 @@ pub(super) struct Files {
     stream: UnixStream,
     /// By number modulo [`MOST_FILES`].
     slots: [Option<Passed>; MOST_FILES as usize],
-    /// Reads what is not in memory; created at the first need.
+    /// Reads file content that is not in memory; created when it is first needed.
     pub reader: Option<Reader>,
 }
 
@@ -81,7 +81,7 @@ impl Files {
         }
     }
 
-    /// Returns the file with this number. Returns `None` if the host has not passed it, and `Some(None)` if it is not one to read.
+    /// Returns the file with this number. Returns `None` if the host has not passed it, and `Some(None)` if the file cannot be read.
     pub fn get(&mut self, number: u32) -> Option<Option<Arc<OwnedFd>>> {
         let has = |slot: &Option<Passed>| matches!(slot, Some((of, _)) if *of == number);
         let slot = (number % MOST_FILES) as usize;

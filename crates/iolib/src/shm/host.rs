@@ -87,8 +87,9 @@ impl ShmHost {
         })
     }
 
-    /// Begins a use of an open file, which the adapter then reads by itself. `about` describes the file as it is. Returns the address of its
-    /// first byte, for one SEND; [`HostLink::free`] ends the use. Returns `None` if the adapter cannot read the file, or has others.
+    /// Begins a use of an open file, which the adapter then reads by itself. `about` describes the file as it is. Returns the address of
+    /// its first byte, for one SEND; [`HostLink::free`] ends the use. Returns `None` if the adapter cannot read the file, or has too many
+    /// others.
     pub fn lend(&mut self, file: BorrowedFd<'_>, about: &Stat) -> Option<u64> {
         self.lent.lend(file, about)
     }

@@ -8,8 +8,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// Once the adapter has the maximum number of files, another file takes the place of one of them at one in this many uses of files that it
-/// does not have: passing a file costs more than reading a small one.
+/// Once the adapter has the maximum number of files, only one in this many uses of files that it does not have replaces one of them:
+/// passing a file costs more than reading a small one.
 const USES_PER_CHANGE: u32 = 8;
 
 /// What distinguishes a file and its revisions. Some file systems, such as overlayfs, put other content behind an inode number when a file
@@ -40,12 +40,12 @@ impl Key {
 struct Slot {
     key: Key,
     number: u32,
-    /// Number of SENDs that the adapter has not answered. Until they are, it keeps the file.
+    /// Number of SENDs of the file that the adapter has not answered; until then, the file keeps its slot.
     uses: u32,
     used_at: u64,
 }
 
-/// The files that the adapter has. The slot of a file is its number modulo [`MOST_FILES`]; each file has another number.
+/// The files that the adapter has. The slot of a file is its number modulo [`MOST_FILES`]; no two files have the same number.
 #[derive(Debug)]
 pub(super) struct Lent {
     stream: UnixStream,
@@ -67,8 +67,8 @@ impl Lent {
         }
     }
 
-    /// Begins a use of an open file, and passes it to the adapter if the adapter does not have it. Returns the address of its first byte, or
-    /// `None` if the adapter cannot read it, or not yet.
+    /// Begins a use of an open file, and passes it to the adapter if the adapter does not have it. Returns the address of its first byte,
+    /// or `None` if the adapter cannot read it, or has too many others.
     pub fn lend(&mut self, file: BorrowedFd<'_>, about: &Stat) -> Option<u64> {
         if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
             return None;

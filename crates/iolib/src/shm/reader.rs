@@ -1,4 +1,4 @@
-//! A thread that reads what is not in memory of a host's files, so that the adapter need not wait for the disk.
+//! A thread that reads the parts of a host's files that are not in memory, so that the adapter need not wait for the disk.
 
 use bytes::Bytes;
 use rustix::event::{EventfdFlags, eventfd};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
 
-/// Maximum number of such threads. A thread ends after its host has gone, but not before the disk has answered.
+/// Maximum number of these threads. A thread ends after its host has gone, but not before the disk has answered.
 const MOST_READERS: usize = 256;
 const STACK_BYTES: usize = 64 << 10;
 
@@ -27,9 +27,9 @@ struct Order {
 pub(super) struct Reader {
     orders: Sender<Order>,
     results: Receiver<Option<Bytes>>,
-    /// A result that has come and was not taken.
+    /// A result that has arrived and was not taken.
     next: Option<Option<Bytes>>,
-    /// Readable when a result has come.
+    /// Readable when a result has arrived.
     bell: Arc<OwnedFd>,
 }
 
@@ -53,7 +53,7 @@ impl Reader {
                     if done.send(read(&order)).is_err() {
                         return;
                     }
-                    // It fails only if the bell rings anyway.
+                    // The write fails only if the bell rings anyway.
                     let _ = rustix::io::write(&*rung, &1_u64.to_ne_bytes());
                 }
             })?;
@@ -65,16 +65,16 @@ impl Reader {
         })
     }
 
-    /// Orders bytes of a file. Results come in the order of the orders.
+    /// Orders bytes of a file. Results arrive in the same order.
     pub fn order(&self, file: Arc<OwnedFd>, offset: u64, len: u32) {
-        // If the thread has ended, so do the results.
+        // If the thread has ended, `has_result` notices that.
         let _ = self.orders.send(Order { file, offset, len });
     }
 
-    /// Returns whether the next result has come.
+    /// Returns whether the next result has arrived.
     pub fn has_result(&mut self) -> bool {
         if self.next.is_none() {
-            // Silences the bell first: a result that comes later rings it again.
+            // Silence the bell first: a result that arrives later rings it again.
             let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
             self.next = match self.results.try_recv() {
                 Ok(result) => Some(result),
@@ -85,7 +85,7 @@ impl Reader {
         self.next.is_some()
     }
 
-    /// Takes the next result, which has come: the bytes, or `None` if the file does not have them all or cannot be read.
+    /// Takes the next result, which has arrived: the bytes, or `None` if the file does not have them all or cannot be read.
     pub fn take(&mut self) -> Option<Bytes> {
         self.next.take().flatten()
     }
@@ -97,7 +97,7 @@ impl AsFd for Reader {
     }
 }
 
-/// One of the threads, as counted.
+/// Counts a reader thread while it exists.
 struct Counted(());
 
 impl Counted {

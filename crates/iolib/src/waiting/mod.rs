@@ -23,7 +23,7 @@ pub fn wait(
     spin: &mut Spin,
     timeout: Option<Duration>,
 ) -> io::Result<()> {
-    // A time beyond the end of the clock never comes.
+    // A time beyond the end of the clock is never reached.
     let due = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     if spins_until_news(link, spin, due) || !link.prepare_to_sleep().unwrap_or(false) {
         return Ok(());

@@ -65,7 +65,7 @@ impl Spin {
         }
     }
 
-    /// Returns whether to look again at once, at `now`. If not, it is time to sleep; at `due` there is other work to do.
+    /// Returns whether to look again immediately, at `now`. If not, it is time to sleep; at `due` there is other work to do.
     pub fn goes_on(&mut self, now: Instant, due: Option<Instant>) -> bool {
         let until = match self.until {
             Some(until) => until,

@@ -66,8 +66,8 @@ const LONG: Duration = Duration::from_secs(120);
 /// Maximum number of times that a sleeping side is woken, by the start and by the end of the other side.
 const MOST_WAKE_UPS: u32 = 3;
 
-/// Kills `peer` while this side waits. Checks that this side wakes, and that its next `get` reports the end of the peer. The link's time advances
-/// by a second with each turn.
+/// Kills `peer` while this side waits. Checks that this side wakes, and that its next `get` reports the end of the peer. The link's time
+/// advances by a second with each attempt.
 fn death_is_noticed<L: LiveLink>(
     link: &mut L,
     peer: Peer,

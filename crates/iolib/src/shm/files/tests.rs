@@ -23,7 +23,7 @@ impl Shared {
     /// Returns `None` if the file system does not support it: tests then have nothing to test.
     fn new() -> Option<Self> {
         let (host, adapter, _) = pair(SMALL).expect("memory");
-        // The place of the program is more often on a disk than that of temporary files.
+        // The crate's directory is more often on a disk than that of temporary files.
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR"))
             .or_else(|_| tempfile::tempdir())
             .expect("a folder");
@@ -141,7 +141,7 @@ fn a_range_beyond_the_end_fails() {
     assert_eq!(shared.read(address, 5000), Some(vec![7; 5000].into()));
 }
 
-/// Reads from a disk keep their place among other transfers.
+/// Reads from a disk complete in order with other transfers.
 #[test]
 fn what_is_not_in_memory_is_read_beside() {
     let Some(mut shared) = Shared::new() else {
@@ -227,7 +227,7 @@ fn a_hostile_host_gets_errors() {
     assert!(matches!(files.get(6), Some(None)));
     rustix::io::write(&host, &[7, 0]).expect("room");
     assert!(files.get(7).is_none());
-    // More than the adapter keeps: the last ones are there.
+    // Pass more files than the adapter keeps: it keeps the last ones.
     for number in 0..200 {
         pass(&host, 1000 + number, &open(OFlags::RDONLY)).expect("room");
         if number % 50 == 0 {
@@ -270,7 +270,7 @@ fn files_in_use_are_not_replaced_by_others() {
             shared.host.free(address);
         }
     }
-    // The probe and the used file have places.
+    // The file that tests the file system and the file in use occupy slots.
     let free = MOST_FILES as usize - 2;
     assert!(
         (free + 50..free + 200).contains(&others),
