@@ -36,7 +36,7 @@ pub fn application(data: &[u8]) {
     play.end();
 }
 
-/// Requests with a buffer, among the rarer ones.
+/// Numbers of rarer requests that have a buffer.
 const FORWARD: u64 = 6;
 const IMPORT: u64 = 7;
 const EXPORT: u64 = 8;
@@ -99,7 +99,7 @@ fn plain(random: &mut Random) -> Action {
 struct Waiting {
     socket: u32,
     kind: Kind,
-    /// Its buffer.
+    /// Address of the request's buffer.
     address: Option<u64>,
 }
 
@@ -317,7 +317,7 @@ impl Play {
             && !open.is_empty();
         let known = if is_open { open } else { known };
         let known: Vec<u32> = known.range(1..).chain(&[0]).copied().collect();
-        // Number 0 only if there is no other.
+        // Choose 0 only if there is no other number.
         known[self.random.below(known.len().max(2) as u64 - 1) as usize]
     }
 
@@ -783,7 +783,7 @@ impl Model {
         }
     }
 
-    /// Checks that the data continues the stream of the same peer, or begins that of another.
+    /// Checks that the data continues the stream of the same peer, or begins the stream of another peer.
     fn take_in(&mut self, socket: u32, piece: Symbolic) {
         let (source, expected) = match self.received.get(&socket) {
             Some(&(source, next)) if source == piece.source => (source, next),
@@ -797,7 +797,7 @@ impl Model {
         self.received.insert(socket, (source, next));
     }
 
-    /// Checks that the peer has sent the bytes of which the adapter says that they wait.
+    /// Checks that the peer has sent the bytes that the adapter reports as unread.
     fn check_unread(&self, peers: &[PeerConn], socket: u32, len: u32) {
         assert!(len > 0);
         if let Some(&(source, next)) = self.received.get(&socket) {

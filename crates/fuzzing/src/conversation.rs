@@ -1,4 +1,4 @@
-//! Connections in any state, whose peers and owner (the program that uses the stack) do anything.
+//! Connections in any state, whose peers and owner (the program that uses the stack) may do anything.
 
 mod peer;
 
@@ -177,7 +177,7 @@ impl Conversation {
             Start::FinWait2 => self.send(self.peer_next(), Flags::ACK, 0, self.usual()),
             Start::CloseWait => self.send(PEER_ISS + 1, Flags::ACK | Flags::FIN, 0, self.usual()),
             Start::Closing => {
-                // The FIN crosses the stack's own FIN, so it does not acknowledge that one.
+                // The FIN crosses the stack's own FIN, and therefore does not acknowledge it.
                 let ack = self.peer().received_end - 1;
                 self.send_acknowledging(ack, PEER_ISS + 1, Flags::ACK | Flags::FIN, 0);
             }

@@ -11,7 +11,7 @@
 //! | states of connections, intact and damaged | [`portable()`] |
 //! | applications and adapters that break the rules | [`application()`], [`hostile_adapter()`], [`descriptors()`] |
 //! | connections that move, over links and networks with faults | [`cluster()`] |
-//! | links that others write to | [`shared_memory()`], [`stream()`] |
+//! | links to which a third party writes | [`shared_memory()`], [`stream()`] |
 //! | messages of the broker, questions about a running engine | [`broker()`], [`control()`] |
 //! | files of users: logs, captures, experiments | [`access_log()`], [`capture()`], [`experiment()`] |
 

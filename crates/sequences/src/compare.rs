@@ -158,7 +158,7 @@ pub const DOCUMENTED: &[Documented] = &[
             let reads = match &*found.call {
                 // Success, a length, and the bytes of 1.
                 "getsockopt" => found.here.starts_with("0 ") && bytes.starts_with('1'),
-                // A connection that has been reset no longer has a port, so that the kernel lets the program set the option.
+                // In the kernel, a connection that has been reset no longer has a port, so the program can set the option.
                 _ => found.is_after_end && found.here == "EINVAL",
             };
             found.way == Way::Moves && is_fixed && reads
@@ -213,17 +213,17 @@ pub struct Difference {
     pub option: Option<(i32, i32)>,
     /// Whether the sequence had filled a send buffer before this call.
     pub is_after_fill: bool,
-    /// Whether the sequence had an edge-triggered registration before this call.
+    /// Whether an earlier call of the sequence has made an edge-triggered registration.
     pub has_edges: bool,
-    /// Whether the sequence had said before this call which data belongs together (MSG_MORE, MSG_EOR).
+    /// Whether an earlier call of the sequence has marked data as belonging together (MSG_MORE, MSG_EOR).
     pub has_joined: bool,
-    /// Whether an end of the connection had closed, shut it down or reset it before this call.
+    /// Whether an end had closed, shut down or reset the connection before this call.
     pub is_after_end: bool,
-    /// Whether calls do not wait for what the call before them has caused.
+    /// Whether calls do not wait for moves that earlier calls have caused.
     pub is_hasty: bool,
     /// Result in the kernel.
     pub kernel: String,
-    /// Result in this way.
+    /// Result in the other way of running.
     pub here: String,
 }
 
@@ -381,7 +381,7 @@ impl Place {
         }
     }
 
-    /// Returns the transcript of each sequence; `at_once` run at a time.
+    /// Returns the transcript of each sequence; `at_once` sequences run at the same time.
     ///
     /// # Errors
     /// A program does not start, or ends before it has printed all transcripts.

@@ -59,8 +59,8 @@ const RECEIVE_FLAGS: u32 = 12;
 const SEND_FLAGS: u32 = 7;
 /// Number of options in `play::OPTIONS`.
 pub const OPTIONS: u32 = 77;
-/// Limits of the operands of `open`: who opens the connections, IPv4 or IPv6, blocking or not, how many connections, and whether they move
-/// before each call and the sequence waits for that (1) or not (2).
+/// Limits of the operands of `open`: who opens the connections, IPv4 or IPv6, blocking or not, how many connections, and whether they stay
+/// (0) or move before each call, where the sequence waits for the move (1) or does not (2).
 const OPEN: &[u32] = &[2, 2, 2, 2, 3];
 const MOST_CALLS: u32 = 24;
 

@@ -1,4 +1,4 @@
-//! Sequences of socket calls give the same on the kernel, preloaded, and with connections that move.
+//! Sequences of socket calls give the same results in the kernel, preloaded, and with connections that move.
 
 use baton_sequences::Sequence;
 use baton_sequences::compare::{Difference, MOST_FAILURES, Place, Report, WAYS, compare};
@@ -6,7 +6,7 @@ use baton_testkit::needs::{self, Need};
 use libtest_mimic::Arguments;
 use std::path::{Path, PathBuf};
 
-/// Number of random sequences unless `BATON_SEQUENCES` says another; those in the corpus run always.
+/// Number of random sequences, unless `BATON_SEQUENCES` specifies another one; those in the corpus always run.
 const SEQUENCES: u64 = 60;
 /// Sequences that run in one batch.
 const BATCH: usize = 2000;
@@ -22,7 +22,7 @@ fn main() {
     );
 }
 
-/// The program lies beside the directory of the test programs, or is named.
+/// Returns the path of the program `baton`: next to this crate's program, unless `BATON` names it.
 fn baton() -> PathBuf {
     if let Some(named) = std::env::var_os("BATON") {
         return named.into();

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::str::FromStr;
 
-/// What plays a dialogue.
+/// A player of dialogues.
 pub trait Play: Default {
     /// Plays one line, given as words.
     ///
@@ -105,7 +105,7 @@ pub fn repeated<'a, 'b>(words: &'a [&'b str]) -> (&'a [&'b str], usize) {
     }
 }
 
-/// Compares the next of several statements with the expected one.
+/// Compares the first statement with the expected one, and removes it.
 ///
 /// # Errors
 /// It differs, or there is none.
@@ -118,7 +118,7 @@ pub fn next_is(said: &mut VecDeque<String>, expected: &[&str]) -> Result<(), Str
     }
 }
 
-/// Compares what is with what is expected.
+/// Compares a value with the expected one.
 ///
 /// # Errors
 /// They differ.

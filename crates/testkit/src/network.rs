@@ -1,4 +1,4 @@
-//! A network that loses, delays, reorders and duplicates, and two ends that it connects.
+//! A network that loses, delays, reorders and duplicates frames, and two ends that it connects.
 
 use baton_wire::impairment::{Impairer, Impairment};
 use baton_wire::{Span, Time};
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// One direction between two ends.
 pub trait Way {
-    /// What it carries.
+    /// Type of the frames.
     type Frame;
     /// Sends a frame.
     fn send(&mut self, now: Time, frame: Self::Frame);
@@ -26,7 +26,7 @@ pub struct Network<F> {
 }
 
 impl<F: Clone> Network<F> {
-    /// Creates a network on which each frame takes `delay`, and more where it is impaired.
+    /// Creates a network on which each frame takes `delay`, plus the delay that `impairment` adds.
     pub fn new(impairment: Impairment, delay: Span, seed: u64) -> Self {
         Self {
             frames: VecDeque::new(),
@@ -70,7 +70,7 @@ impl<F: Clone> Way for Network<F> {
 
 /// One of two ends that exchange frames.
 pub trait End {
-    /// What it sends and receives.
+    /// Type of the frames that the end sends and receives.
     type Frame;
     /// Handles a frame.
     fn receive(&mut self, now: Time, frame: Self::Frame);
@@ -109,7 +109,7 @@ pub struct Pair<E, W> {
     pub now: Time,
     /// The ends.
     pub ends: [E; 2],
-    /// The way to each end.
+    /// The direction towards each end.
     pub ways: [W; 2],
 }
 
@@ -129,7 +129,8 @@ impl<E: End, W: Way<Frame = E::Frame>> Pair<E, W> {
     /// Maximum number of steps of an end at one moment.
     const MOST_STEPS: usize = 100_000;
 
-    /// Lets both ends do everything that they can do now, and advances the time to what is due next. Returns false if nothing is.
+    /// Lets both ends do everything that they can do now, and advances the time to the next timer or arrival. Returns false if there is
+    /// none.
     pub fn step(&mut self) -> bool {
         self.exchange(0);
         self.exchange(1);

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use std::sync::LazyLock;
 
-/// Not a multiple of any segment size, so that misplaced bytes are detected.
+/// Number of bytes after which a pattern repeats; not a multiple of any segment size, so that misplaced bytes are detected.
 const PERIOD: usize = 65_521;
 
-/// Longest piece that is returned at once.
+/// Maximum length of a piece, bytes.
 const LONGEST: usize = 16 * 1024;
 
 static BYTES: LazyLock<Bytes> = LazyLock::new(|| {
@@ -19,7 +19,7 @@ static BYTES: LazyLock<Bytes> = LazyLock::new(|| {
 pub struct Pattern(u64);
 
 impl Pattern {
-    /// Maximum number of bytes that are returned at once.
+    /// Maximum length of a piece, bytes.
     pub const LONGEST: usize = LONGEST;
 
     /// Creates a pattern. Patterns with different keys have different bytes at the same offset.

@@ -17,7 +17,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a process. Those of its outputs for which `command` sets up pipes are read.
+    /// Starts a process, and reads those of its outputs for which `command` sets up pipes.
     pub fn start(command: &mut Command) -> Self {
         let mut child = command.spawn().expect("the program starts");
         let (sender, lines) = channel();

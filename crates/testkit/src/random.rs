@@ -37,7 +37,7 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// Returns 64 random bits, also where the numbers are chosen.
+    /// Returns 64 random bits, even while numbers are chosen.
     pub fn word(&mut self) -> u64 {
         (0..4).fold(0, |word, _| word << 16 | self.draw() & 0xffff)
     }

@@ -24,13 +24,13 @@ const RECEIVE_FLAGS: [c_int; 12] = [
     libc::MSG_CMSG_CLOEXEC | libc::MSG_NOSIGNAL,
     libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT,
 ];
-/// Numbers of Linux that the libc crate does not have for each of its C libraries.
+/// Constants of Linux that the libc crate does not have for each of its C libraries.
 const F_SETSIG: c_int = 10;
 const F_GETSIG: c_int = 11;
 const SIOCGPGRP: libc::Ioctl = 0x8904;
 const SIOCOUTQNSD: libc::Ioctl = 0x894b;
 
-/// Sends SIGALRM periodically, after this many microseconds each; 0 stops the timer.
+/// Makes the process receive SIGALRM every `us` microseconds; 0 stops the timer.
 pub(super) fn alarm(us: i64) {
     let time = libc::timeval {
         tv_sec: 0,
@@ -191,7 +191,7 @@ pub(super) fn flags(fd: c_int, which: u32) -> String {
     }
 }
 
-/// Sets and gets who is told of input by a signal.
+/// Sets or gets the process that is notified of input by a signal, or the signal.
 pub(super) fn owner(fd: c_int, which: u32) -> String {
     // SAFETY: this takes no pointers.
     unsafe {

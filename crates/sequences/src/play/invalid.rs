@@ -32,7 +32,7 @@ impl Pages {
     }
 }
 
-/// Calls with invalid pointers or lengths.
+/// Makes a call with invalid pointers or lengths.
 pub(super) fn bad(fd: c_int, which: u32) -> String {
     let bad = 16 as *mut c_void;
     let Pages { end, read_only } = Pages::new();
@@ -98,7 +98,7 @@ pub(super) fn bad(fd: c_int, which: u32) -> String {
     }
 }
 
-/// Calls that do not apply to this descriptor, or not in this state.
+/// Makes a call that does not apply to this descriptor, or not in this state.
 pub(super) fn wrong(fd: c_int, which: u32) -> String {
     // SAFETY: all zeros are a valid address of no family.
     unsafe {

@@ -95,9 +95,9 @@ pub struct Player {
     sets: Vec<c_int>,
     /// Data sent on each connection.
     sent: Vec<Digest>,
-    /// Whether to send a byte before each call, so that the policy moves the connection.
+    /// Whether to send a byte before each call, which makes the policy move the connection.
     moves: Vec<bool>,
-    /// Whether each call follows without waiting for the move.
+    /// Whether calls do not wait for the move that this byte causes.
     is_hasty: bool,
     /// Whether urgent data was sent.
     has_urgent: Vec<bool>,
@@ -137,7 +137,7 @@ impl Player {
     pub fn play(sequence: &Sequence, peer: &Path, out: &mut impl Write) -> std::io::Result<()> {
         handle(libc::SIGALRM, 0);
         handle(libc::SIGPIPE, 0);
-        // Descriptors whose owner is told of input by a signal; how soon the signal comes is not defined.
+        // Sequences request signals about input; when such a signal arrives is not defined, so it is ignored.
         // SAFETY: this takes no pointers to memory.
         unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
         let open = &sequence.0[0].operands;
@@ -285,7 +285,7 @@ impl Player {
             "dup" => self.dup(slot, at(1)),
             "flags" => flags(slot.fd, at(1)),
             "owner" => owner(slot.fd, at(1)),
-            // How soon a byte is acknowledged is not defined.
+            // When a byte is acknowledged is not defined.
             "ioctl" if matches!(at(1), 2 | 6) && self.is_hasty => String::from("not asked"),
             "ioctl" => ioctl(slot.fd, at(1)),
             "getsockopt" => get_option(
@@ -343,7 +343,7 @@ impl Player {
         let third = call.operands.get(2).copied().unwrap_or(0) as usize;
         let count = call.operands.get(3).copied().unwrap_or(0) as usize;
         let flags = SEND_FLAGS.get(third).copied().unwrap_or(0);
-        // The peer does not read urgent bytes with the rest, so it would never receive their number.
+        // The peer does not read urgent bytes with the others, so it would never have read as many bytes as were sent.
         self.has_urgent[slot.of] |= flags & libc::MSG_OOB != 0;
         self.send_by(slot, size, |fd, data, len| {
             // SAFETY: the data is good for its length, and the parts lie within it.
@@ -474,7 +474,7 @@ impl Player {
         self.see_child(slot, what, child)
     }
 
-    /// Starts a program that has the connection and is the only one to use it for a while.
+    /// Starts a program that inherits the connection and is the only one to use it for a while.
     fn exec(&mut self, slot: Slot, what: u32) -> String {
         let byte = raw::pattern(self.sent[slot.of].len());
         let words = [
