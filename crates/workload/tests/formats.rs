@@ -254,7 +254,7 @@ fn text_of(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn lines_behind_what_others_write_in_front_have_the_same_clients() {
+fn lines_behind_prefixes_of_other_programs_have_the_same_clients() {
     let prefixes = [
         "Nov 24 08:17:57 web1 nginx: ",
         "<134>Nov  4 08:17:57 web1 nginx[12]: ",

@@ -143,7 +143,7 @@ fn a_range_beyond_the_end_fails() {
 
 /// Reads from a disk complete in order with other transfers.
 #[test]
-fn what_is_not_in_memory_is_read_beside() {
+fn content_that_is_not_in_memory_is_read_by_a_thread() {
     let Some(mut shared) = Shared::new() else {
         return;
     };
