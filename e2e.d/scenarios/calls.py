@@ -1,4 +1,4 @@
-"""Socket calls whose results can be compared, and what tested programs need besides."""
+"""Socket calls whose results can be compared, and helpers of the scenarios."""
 import array, ctypes, errno, fcntl, select, socket, termios, time
 
 

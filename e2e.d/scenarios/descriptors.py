@@ -1,4 +1,4 @@
-"""Descriptors that are closed or passed on without the library, and other owners."""
+"""Descriptors that are closed or passed on without the library, and that other processes own."""
 import ctypes, fcntl, os, socket, subprocess, threading, time
 
 from calls import C, LONG, REPORT, SHORT, c_call, outcome, scenario, words

@@ -16,7 +16,7 @@ def digest(*parts):
 
 
 class Sent:
-    """A file that is sent on a connection, whose other end reads all the time."""
+    """A file that is sent on a connection whose peer reads all the time."""
 
     def __init__(self, c, p, data=content(), folder="/var/tmp"):
         self.c, self.p = c, p
@@ -35,7 +35,7 @@ class Sent:
         return outcome(os.sendfile, self.c.fileno(), (file or self.file).fileno(), offset, count)
 
     def send_all(self, offset, count, file=None):
-        """Sends all of it, waiting where the connection does not wait."""
+        """Sends the whole range, and waits for buffer space if the connection is non-blocking."""
         end = offset + count
         while offset < end:
             sent = self.send(offset, end - offset, file)

@@ -51,7 +51,7 @@ class LoadControl(Protocol):
 
 @dataclass(frozen=True)
 class StudyPolicies:
-    """What makes the policies of each run of a study, and how they are distinguished from others."""
+    """Factories of the policies of each run of a study, and an identity that distinguishes them from other policies."""
 
     name: str
     identity: str
@@ -103,6 +103,6 @@ def _identity(make: Any) -> str:
 
 
 def _code(code: types.CodeType) -> tuple[object, ...]:
-    """Return what a function does, wherever it stands."""
+    """Return a function's code without its location in the file, for comparisons."""
     constants = [_code(one) if isinstance(one, types.CodeType) else one for one in code.co_consts]
     return (code.co_code, code.co_names, constants)
