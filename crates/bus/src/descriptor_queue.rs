@@ -99,6 +99,7 @@ impl DescriptorQueue {
     }
 
     /// Records that the link has taken the first `taken` of the `offered` descriptors of the next transfer.
+    #[inline]
     pub fn transferred(&mut self, taken: usize, offered: usize) {
         debug_assert!(taken <= offered && offered <= self.due);
         self.stats.held_up += u64::from(taken < offered);
@@ -139,6 +140,7 @@ impl DescriptorQueue {
 
     /// Returns the number of descriptors in the first due entry that the link did not take, which is the least that the link can take.
     /// `None` if there is no such entry.
+    #[inline]
     pub fn first_held_up(&self) -> Option<usize> {
         let due = &self.ring.as_slice()[..self.due];
         due.first().map(|first| 1 + first.continuations())

@@ -92,6 +92,7 @@ fn fold(a: u64, b: u64) -> u64 {
 }
 
 /// A fast keyed hash of a four-tuple. Not a cryptographic one.
+#[inline]
 pub(crate) fn hash(flow: &Flow, key: u64) -> u64 {
     const A: u64 = 0x9e37_79b9_7f4a_7c15;
     const B: u64 = 0xd6e8_feb8_6659_fd93;

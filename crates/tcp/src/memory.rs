@@ -189,6 +189,7 @@ impl Memory {
     }
 
     /// Sets the bytes that a user holds outside of connections.
+    #[inline]
     pub(crate) fn hold(&mut self, holding: &mut Holding, number: Option<u32>, bytes: u32) {
         let charge = &mut holding.0;
         if self.limit.is_none() || charge.bytes == bytes {

@@ -194,6 +194,7 @@ impl RttEstimator {
     }
 
     /// The current timeout.
+    #[inline]
     pub(crate) fn rto(&self, config: &Config) -> Span {
         self.doubled(self.backoff, config)
     }

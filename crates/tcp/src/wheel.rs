@@ -176,6 +176,7 @@ impl Wheel {
     }
 
     /// When [`Wheel::pop_due`] must be called next. May be early, never late.
+    #[inline]
     pub(crate) fn next(&self) -> Option<Time> {
         let near = self.near.peek().map(|Reverse((due, _))| *due);
         if near.is_some() {

@@ -103,6 +103,7 @@ pub struct Options {
 impl Options {
     /// Returns the length of these options in the header, padded to a multiple of four bytes, in the layout of Linux: with timestamps,
     /// SACK-permitted needs no additional bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         let mut len = 0;
         len += if self.mss.is_some() { 4 } else { 0 };

@@ -49,6 +49,7 @@ impl SackBlocks {
 
 impl Deref for SackBlocks {
     type Target = [SackBlock];
+    #[inline]
     fn deref(&self) -> &[SackBlock] {
         &self.blocks[..usize::from(self.len)]
     }

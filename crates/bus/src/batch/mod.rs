@@ -258,6 +258,7 @@ impl Batcher {
     }
 
     /// Returns whether the waiting entries must be transferred at `now`.
+    #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         self.deadline.is_some_and(|deadline| {
             let is_enough = match &self.rule {
@@ -273,6 +274,7 @@ impl Batcher {
     }
 
     /// Records that all waiting entries were taken at `now`.
+    #[inline]
     pub fn taken(&mut self, now: Time) {
         if let Rule::Found(rule) = &mut self.rule {
             rule.taken(now);

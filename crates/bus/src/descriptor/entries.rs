@@ -16,6 +16,7 @@ pub struct Entries<'a> {
 impl<'a> Iterator for Entries<'a> {
     type Item = Result<&'a [Descriptor], Malformed>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let len = 1 + self.left.first()?.continuations();
         let Some((entry, left)) = self.left.split_at_checked(len) else {

@@ -55,6 +55,7 @@ impl Descriptor {
     ///
     /// # Errors
     /// Fails if the opcode does not exist.
+    #[inline]
     pub fn opcode(&self) -> Result<Opcode, Malformed> {
         Opcode::from_byte(self.0[0] as u8)
     }

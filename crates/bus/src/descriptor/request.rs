@@ -283,6 +283,7 @@ impl SocketOption {
 
 impl Request {
     /// Returns the request's descriptor. The caller must still [write](super::write_inline) inline data into it.
+    #[inline]
     pub fn encode(&self) -> Descriptor {
         use Action as A;
         let none = Flags::empty();

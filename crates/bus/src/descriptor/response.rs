@@ -213,6 +213,7 @@ fn unread(descriptor: &Descriptor, ended: bool) -> Outcome {
 
 impl Response {
     /// Returns the response's descriptor. The caller must still write inline data and the peers of a bulk accept.
+    #[inline]
     pub fn encode(&self) -> Descriptor {
         let answer = Flags::RESPONSE;
         let (opcode, flags, count, len, words) = match self.outcome {

@@ -339,6 +339,7 @@ impl Socket {
     }
 
     /// Returns whether a buffer has to be pledged to the socket: data may arrive, now or after the import, and no buffer is posted.
+    #[inline]
     pub fn is_owed_a_buffer(&self) -> bool {
         (self.may_receive() || self.phase == Phase::Importing) && self.receives.is_empty()
     }

@@ -82,6 +82,7 @@ impl Responses {
         self.push_as(now, stats, response, entry, urgency);
     }
 
+    #[inline]
     fn push_as(
         &mut self,
         now: Time,
@@ -124,6 +125,7 @@ impl Responses {
     }
 
     /// Records that the link has taken `taken` of `offered` descriptors.
+    #[inline]
     pub(super) fn transferred(&mut self, now: Time, taken: usize, offered: usize) {
         self.queue.transferred(taken, offered);
         while let Some(head) = self.outside.front() {

@@ -120,6 +120,7 @@ impl CongestionWindow {
     }
 
     /// Bytes that may be sent beyond the window during the first duplicate ACKs (limited transmit, RFC 3042).
+    #[inline]
     pub(crate) fn limited_transmit(&self, smss: u32, threshold: u32) -> u32 {
         match self.phase {
             Phase::Open => smss * u32::from(self.duplicates).min(threshold - 1),

@@ -89,6 +89,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// Fills in an ACK without data, if one is due.
+    #[inline]
     fn due_ack(&mut self, cx: &Context<'_>, out: &mut Departure) -> bool {
         let due = self.rx.acks_owed > 0 || self.owes_window_update(cx.config);
         if due {
@@ -358,6 +359,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// Bytes of data that a segment may hold now, which SACK blocks reduce (RFC 6691 3).
+    #[inline]
     pub(super) fn data_room(&self) -> u32 {
         match self.options.sack && (self.receive.has_holes() || self.rx.duplicate.is_some()) {
             true => self.room_beside_reports(),

@@ -172,6 +172,7 @@ impl Repair {
     }
 
     /// Duplicate acknowledgments, or segments reported beyond a hole, that mean a loss (RFC 5681 3.2, RFC 6675 2).
+    #[inline]
     pub(crate) fn duplicate_threshold(&self) -> u32 {
         let usual = u32::from(DUPLICATE_THRESHOLD);
         match self.is_on(Switches::ADAPTIVE_THRESHOLD) {

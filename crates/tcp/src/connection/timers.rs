@@ -69,6 +69,7 @@ impl Timers {
         }
     }
 
+    #[inline]
     fn next(&self) -> Time {
         self.retransmit
             .min(self.persist)

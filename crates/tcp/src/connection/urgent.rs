@@ -71,6 +71,7 @@ impl<P: Payload> Connection<P> {
 }
 
 /// The number after the byte that a segment marks as urgent. A pointer of zero can only mean the segment's first byte.
+#[inline]
 pub(super) fn urgent_end(header: &Header) -> Option<SeqNr> {
     let has_pointer = header.flags.contains(Flags::URG);
     has_pointer.then(|| header.seq + u32::from(header.options.urgent.max(1)))

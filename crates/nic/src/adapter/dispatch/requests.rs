@@ -58,6 +58,7 @@ impl Requests {
     }
 
     /// Returns the number of entries of any kind that can be pushed.
+    #[inline]
     pub(super) fn room(&self) -> usize {
         self.host_send.room().min(self.commands.room())
     }
@@ -99,6 +100,7 @@ impl Requests {
 
     /// Returns whether the next transfer belongs to the same packet as `finished`, a transfer that the current piece has finished, or
     /// whether there is none.
+    #[inline]
     pub(super) fn goes_on_with(&self, finished: Option<Begun>) -> bool {
         finished.is_none_or(|finished| {
             let is_of_packet = matches!(finished.owner, Transferred::FromHost(_));
