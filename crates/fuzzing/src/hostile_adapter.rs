@@ -62,6 +62,7 @@ impl Host {
                 block_bytes: LINK.buffer_bytes,
                 ..NicCacheConfig::default()
             },
+            reports_unread: random.percent(50),
             ..OsLayerConfig::default()
         };
         let mut script = Script::with_link(config, LINK);

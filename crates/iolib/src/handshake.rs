@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Write};
 
 /// Version of the whole protocol, including the layout of shared memory.
-pub const VERSION: u8 = 7;
+pub const VERSION: u8 = 8;
 /// Start of every frame, before the version.
 const MAGIC: &[u8; 5] = b"BATON";
 const HEADER_BYTES: usize = 8;

@@ -9,9 +9,12 @@ use serde::{Deserialize, Serialize};
 /// (section 3.1) are meant for a bus.
 const BUFFER_BYTES: u32 = 16 * 1024;
 
-/// Every connection has at least one buffer posted, and three in four buffers may be posted: enough for 12,000 connections. The system
+/// The first 11,000 connections have at least one buffer posted each, the others have one while the adapter has data for them. The system
 /// allocates memory only for buffers that were used.
 const BUFFERS: u32 = 16 * 1024;
+
+/// Maximum number of sockets. Their memory is allocated as they are used.
+const MOST_SOCKETS: u32 = 1 << 18;
 
 /// Parameters of an application's side of a link.
 ///
@@ -48,6 +51,7 @@ impl Default for DriverConfig {
                 },
                 accepts_posted: 16,
                 half_close: true,
+                most_sockets: MOST_SOCKETS,
                 ..OsLayerConfig::default()
             },
             geometry: Geometry {

@@ -63,7 +63,7 @@ impl Parameters {
             false => (&[64, 500, 4096, 4096], &[8, 12, 20, 200]),
         };
         let transfer = random.one_of(transfers);
-        let host = OsLayerConfig {
+        let mut host = OsLayerConfig {
             batching: batching(random, host_depth, transfer),
             ring_depth: host_depth,
             cork_timer_us: random.below(2000) as u32,
@@ -76,6 +76,7 @@ impl Parameters {
             packet_buffers: 8 + random.below(20) as u32,
             packet_sends: None,
             most_sockets: 10 + random.below(20) as u32,
+            reports_unread: false,
             half_close: for_packets || random.percent(50),
             nic_cache: NicCacheConfig {
                 // A block must fit into one transfer.
@@ -103,6 +104,8 @@ impl Parameters {
                 connection_bytes: 30_000,
             });
         }
+        let reports_unread = random.percent(50);
+        (host.reports_unread, adapter.reports_unread) = (reports_unread, reports_unread);
         let link = MemoryConfig {
             ring_depth: link_depth as usize,
             buffers: random.one_of(buffers),

@@ -143,6 +143,8 @@ impl<P: Inline> OsLayer<P> {
                 usize::from(entry.queued.submitting)
             );
             assert_eq!(times(&self.waiting), usize::from(entry.queued.waiting));
+            assert_eq!(times(&self.fetching), usize::from(entry.queued.fetching));
+            assert!(self.config.reports_unread || !entry.on_demand);
             assert_eq!(times(&self.done_with), usize::from(entry.queued.done_with));
             assert!(entry.queued.ready || !(entry.readable || entry.writable));
             if let Some(deadline) = entry.cork_deadline {

@@ -44,6 +44,11 @@ pub struct OsLayerConfig {
     /// Maximum number of sockets, including those reserved for future connections.
     #[schemars(range(min = 2))]
     pub most_sockets: u32,
+    /// Whether the adapter reports data that arrives while no buffer is posted
+    /// ([`Outcome::Unread`](baton_bus::descriptor::Outcome)). If so, connections need no buffer while they are idle, and there may be more
+    /// of them than buffers. Not read from files: it follows from the adapter.
+    #[serde(skip)]
+    pub reports_unread: bool,
     /// Whether an application that has sent everything may close one direction and wait for the peer. If not, it closes both directions
     /// together, which saves two crossings for each connection.
     pub half_close: bool,
@@ -68,6 +73,7 @@ impl Default for OsLayerConfig {
             packet_buffers: 256,
             packet_sends: None,
             most_sockets: 16_384,
+            reports_unread: false,
             half_close: false,
             nic_cache: NicCacheConfig::default(),
         }

@@ -160,8 +160,9 @@ impl<P: Inline> OsLayer<P> {
     }
 
     fn post_accept<L: HostLink<Data = P>>(&mut self, now: Time, link: &L, index: usize) -> bool {
-        let spare = self.spare_for_receives(link);
-        if spare == 0 || self.queue.room() == 0 {
+        let spare = self.room_for_pledges(link);
+        let on_demand = spare == 0 && self.config.reports_unread;
+        if spare == 0 && !on_demand || self.queue.room() == 0 {
             return false;
         }
         let bulk = self.bulk_of(&self.listeners[index]);
@@ -178,7 +179,8 @@ impl<P: Inline> OsLayer<P> {
             },
         };
         for number in first..first + u32::from(count) {
-            self.occupy(number, Phase::Reserved).untaken = true;
+            let entry = self.occupy(number, Phase::Reserved);
+            (entry.untaken, entry.on_demand) = (true, on_demand);
             self.settle_pledge(number);
         }
         self.listeners[index].reserved += usize::from(count);

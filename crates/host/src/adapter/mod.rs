@@ -6,7 +6,8 @@
 //! requests of one unit of work leave together, even without batching.
 //!
 //! Resources are reserved before they are promised. The layer requests a connection only if there is a number and a receive buffer for it;
-//! that buffer is *pledged* while it is not posted. A share of the buffers is reserved for sends, so that neither direction can starve the
+//! that buffer is *pledged* while it is not posted. If buffers are scarce and the adapter reports unread data, further connections are *on
+//! demand*: a buffer is posted when the adapter has reported data, fills at once, and is free again. A share of the buffers is reserved for sends, so that neither direction can starve the
 //! other. When buffers become scarce, a connection may have only as many sends in flight as there are buffers free, so that stuck
 //! connections leave some for the others.
 //!
@@ -70,6 +71,9 @@ const SEND_SHARE: usize = 4;
 /// One in this many of a link's buffers is reserved for the first buffers of connections.
 const NEWCOMERS_SHARE: usize = 4;
 
+/// If the adapter reports unread data, one in this many of a link's buffers is kept for connections without a pledged buffer.
+const ON_DEMAND_SHARE: usize = 16;
+
 /// All sockets of one application, and the queues between them and the adapter.
 ///
 /// Call in this order: [`OsLayer::pump`] until it has nothing to do; then [`OsLayer::next_ready`] until it returns `None`, handling each
@@ -99,6 +103,8 @@ pub struct OsLayer<P> {
     reclaiming: bool,
     /// Sockets without sends in flight that wait for a buffer.
     waiting: VecDeque<u32>,
+    /// On-demand connections with unread data that wait for a receive buffer.
+    fetching: VecDeque<u32>,
     /// Sockets with events.
     ready: VecDeque<u32>,
     /// Sockets some of whose lent data the adapter may no longer need.
@@ -169,6 +175,7 @@ impl<P: Inline> OsLayer<P> {
             opening: VecDeque::new(),
             reclaiming: false,
             waiting: VecDeque::new(),
+            fetching: VecDeque::new(),
             ready: VecDeque::new(),
             done_with: VecDeque::new(),
             acceptable: false,
@@ -398,17 +405,31 @@ impl<P: Inline> OsLayer<P> {
         link.free_buffers().saturating_sub(self.pledged)
     }
 
-    /// Returns the number of buffers that may be pledged, or posted in addition to pledged ones. Sends keep their share.
+    /// Returns the number of buffers for sends and receives together.
+    fn buffers<L: HostLink<Data = P>>(&self, link: &L) -> usize {
+        link.free_buffers() + self.placed + self.posted
+    }
+
+    /// Returns the number of buffers that may be pledged to connections. On-demand connections keep their share.
+    fn room_for_pledges<L: HostLink<Data = P>>(&self, link: &L) -> usize {
+        let kept = match self.config.reports_unread {
+            true => (self.buffers(link) / ON_DEMAND_SHARE).max(1),
+            false => 0,
+        };
+        self.spare_for_receives(link).saturating_sub(kept)
+    }
+
+    /// Returns the number of buffers that may be posted in addition to pledged ones. Sends keep their share.
     fn spare_for_receives<L: HostLink<Data = P>>(&self, link: &L) -> usize {
-        let total = link.free_buffers() + self.placed + self.posted;
-        let kept = (total / SEND_SHARE).max(1).saturating_sub(self.placed);
+        let kept = (self.buffers(link) / SEND_SHARE)
+            .max(1)
+            .saturating_sub(self.placed);
         self.spare(link).saturating_sub(kept)
     }
 
     /// Returns whether there are enough buffers for a connection to post more than one: new connections must find some.
     fn has_plenty<L: HostLink<Data = P>>(&self, link: &L) -> bool {
-        let total = link.free_buffers() + self.placed + self.posted;
-        self.spare_for_receives(link) > total / NEWCOMERS_SHARE
+        self.spare_for_receives(link) > self.buffers(link) / NEWCOMERS_SHARE
     }
 
     /// Pledges a buffer for a connection without a posted buffer, or releases its pledge.

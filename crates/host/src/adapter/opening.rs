@@ -67,11 +67,13 @@ impl<P: Inline> OsLayer<P> {
                 true => Intents::empty(),
                 false => Intents::FLUSH,
             };
+            let on_demand = self.room_for_pledges(link) == 0;
+            self.socket_mut(number).on_demand = on_demand;
             self.intend(number, Intents::SET_UP | with_data);
             self.submit_all(now, link);
             self.settle_pledge(number);
         }
-        let starves = !self.opening.is_empty() && self.spare_for_receives(link) == 0;
+        let starves = !self.opening.is_empty() && !self.has_buffer_for_opening(link);
         if starves && !self.reclaiming {
             self.reclaim_accept(now);
         }
@@ -98,7 +100,11 @@ impl<P: Inline> OsLayer<P> {
     /// Returns whether a connection waits to be opened and can be opened now.
     fn may_begin_opening<L: HostLink<Data = P>>(&self, link: &L) -> bool {
         let has_room = self.submitting.is_empty() && self.queue.room() > 0;
-        !self.opening.is_empty() && has_room && self.spare_for_receives(link) > 0
+        !self.opening.is_empty() && has_room && self.has_buffer_for_opening(link)
+    }
+
+    fn has_buffer_for_opening<L: HostLink<Data = P>>(&self, link: &L) -> bool {
+        self.config.reports_unread || self.room_for_pledges(link) > 0
     }
 
     /// Handles the adapter's answer to CONNECT.

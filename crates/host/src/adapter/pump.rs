@@ -48,7 +48,8 @@ impl<P: Inline> OsLayer<P> {
             moved = true;
         }
         moved |= self.wake_waiting(link);
-        self.room_for_imports = self.spare_for_receives(link);
+        moved |= self.wake_fetching(link);
+        self.room_for_imports = self.room_for_pledges(link);
         Ok(moved || self.stats.requests != requests)
     }
 
@@ -88,7 +89,7 @@ impl<P: Inline> OsLayer<P> {
         let handled = self.handle_responses(now, link, &responses);
         let any = !responses.is_empty();
         self.responses = responses;
-        self.room_for_imports = self.spare_for_receives(link);
+        self.room_for_imports = self.room_for_pledges(link);
         // Responses that arrived before the link was lost still count.
         handled?;
         got?;

@@ -86,9 +86,13 @@ impl<P: Inline> OsLayer<P> {
             if !is_usable || !entry.may_receive() || waiting >= entry.receive_window {
                 return true;
             }
+            if entry.on_demand && !self.may_post_on_demand(link, number) {
+                return true;
+            }
             if self.queue.room() == 0 {
                 return false;
             }
+            let entry = self.socket(number);
             let urgency = if entry.receives.is_empty() {
                 Urgency::Awaited
             } else if self.has_plenty(link) {
@@ -107,6 +111,39 @@ impl<P: Inline> OsLayer<P> {
             debug_assert!(posted, "there was room");
             self.settle_pledge(number);
         }
+    }
+
+    /// Returns whether an on-demand connection may post a buffer: there is a buffer for it, and data that fills the buffer. If there are
+    /// plenty of buffers again, the connection is no longer on demand.
+    fn may_post_on_demand<L: HostLink<Data = P>>(&mut self, link: &L, number: u32) -> bool {
+        if self.room_for_pledges(link) > 0 {
+            self.socket_mut(number).on_demand = false;
+            self.settle_pledge(number);
+            return true;
+        }
+        let has_buffer = self.spare_for_receives(link) > 0;
+        let entry = self.socket_mut(number);
+        let has_data = entry.later.len > 0 && entry.receives.is_empty();
+        if has_data && !has_buffer && !std::mem::replace(&mut entry.queued.fetching, true) {
+            self.fetching.push_back(number);
+        }
+        has_data && has_buffer
+    }
+
+    /// Lets on-demand connections with unread data post a buffer, as many as there are buffers. Returns true if there was one.
+    pub(super) fn wake_fetching<L: HostLink<Data = P>>(&mut self, link: &L) -> bool {
+        let count = self.fetching.len().min(self.spare_for_receives(link));
+        for _ in 0..count {
+            let Some(number) = self.fetching.pop_front() else {
+                break;
+            };
+            let entry = self.socket_mut(number);
+            entry.queued.fetching = false;
+            if entry.on_demand && entry.may_receive() {
+                self.intend(number, Intents::RECEIVE);
+            }
+        }
+        count > 0
     }
 
     /// Handles a returned buffer, with or without data.
@@ -191,6 +228,9 @@ impl<P: Inline> OsLayer<P> {
         let entry = self.socket_mut(response.socket);
         let len = len as usize;
         entry.later = Later { len, ended, error };
+        if entry.on_demand && entry.may_receive() {
+            self.intend(response.socket, Intents::RECEIVE);
+        }
         self.wake_reader(response.socket);
         if error.is_some() {
             self.wake_writer(response.socket);

@@ -229,6 +229,8 @@ pub(super) struct Socket {
     pub untaken: bool,
     /// The owner was not notified yet that the adapter has refused to import the connection.
     pub untold: bool,
+    /// No buffer is pledged to the socket: one is posted when the adapter has reported data.
+    pub on_demand: bool,
     /// A buffer is pledged to the socket.
     pub pledged: bool,
     /// The application waits for space to send.
@@ -249,6 +251,8 @@ pub(super) struct Queued {
     pub submitting: bool,
     /// Sockets that wait for shared buffers.
     pub waiting: bool,
+    /// On-demand connections with unread data that wait for a receive buffer.
+    pub fetching: bool,
     /// Sockets some of whose lent data the adapter may no longer need.
     pub done_with: bool,
 }
@@ -290,6 +294,7 @@ impl Default for Socket {
             unknown: false,
             untaken: false,
             untold: false,
+            on_demand: false,
             pledged: false,
             wants_room: false,
             readable: false,
@@ -341,7 +346,8 @@ impl Socket {
     /// Returns whether a buffer has to be pledged to the socket: data may arrive, now or after the import, and no buffer is posted.
     #[inline]
     pub fn is_owed_a_buffer(&self) -> bool {
-        (self.may_receive() || self.phase == Phase::Importing) && self.receives.is_empty()
+        let expects_data = self.may_receive() || self.phase == Phase::Importing;
+        expects_data && !self.on_demand && self.receives.is_empty()
     }
 
     /// Returns whether data can be sent on the connection, now or later.

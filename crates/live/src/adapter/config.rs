@@ -26,6 +26,8 @@ impl Default for AdapterServiceConfig {
         let limits = Limits::default();
         let adapter = AdapterConfig {
             most_sessions: limits.applications,
+            // As many as one application may have with the defaults of `baton_sockets`.
+            most_sockets: 1 << 18,
             ..AdapterConfig::default()
         };
         Self {

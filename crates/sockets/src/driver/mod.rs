@@ -102,6 +102,7 @@ impl Driver {
     /// There is no adapter, or it refuses.
     pub fn open(address: AdapterAddress, mut config: DriverConfig) -> Result<Self, OpenError> {
         config.geometry.most_sends = config.os.most_sends;
+        config.os.reports_unread = true;
         let os = OsLayer::new(config.os.clone())?;
         let link = AnyHostLink::connect(&address, &config.geometry)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)

@@ -2,8 +2,9 @@
 
 use crate::network::{Network, Side, nowhere};
 use crate::{LONG, adapter, listening, pair, pattern, spawn_until_it_waits};
+use baton_iolib::Geometry;
 use baton_nic::adapter::AdapterConfig;
-use baton_sockets::{ListenOptions, TcpListener, TcpStream};
+use baton_sockets::{Adapter, AdapterAddress, DriverConfig, ListenOptions, TcpListener, TcpStream};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::thread;
@@ -443,4 +444,48 @@ fn peeked_data_is_still_to_be_read() {
     server.read_to_end(&mut received).expect("received");
     assert!(received == data);
     assert_eq!(server.peek(&mut seen).expect("the end"), 0);
+}
+
+#[test]
+fn there_may_be_more_connections_than_buffers() {
+    let network = Network::start();
+    let config = DriverConfig {
+        geometry: Geometry {
+            buffers: 24,
+            ..Geometry::default()
+        },
+        ..DriverConfig::default()
+    };
+    let [client, server] = [Side::Left, Side::Right].map(|side| {
+        let address = AdapterAddress::Unix(network.path(side));
+        Adapter::open(address, config.clone()).expect("an adapter")
+    });
+    let at = Side::Right.address(80);
+    let listener = TcpListener::bind(&server, at).expect("a listener");
+    let mut pairs: Vec<_> = (0..100)
+        .map(|_| {
+            let stream = TcpStream::connect(&client, at).expect("connected");
+            (stream, listener.accept().expect("accepted").0)
+        })
+        .collect();
+    // More than a transfer, and on all connections before any of it is read.
+    let data = pattern(40_000, 1);
+    for (client, _) in &mut pairs {
+        client.write_all(&data[..100]).expect("sent");
+    }
+    for (client, server) in pairs.iter_mut().rev() {
+        thread::scope(|scope| {
+            scope.spawn(|| client.write_all(&data[100..]).expect("sent"));
+            let mut received = vec![0; data.len()];
+            server.read_exact(&mut received).expect("received");
+            assert!(received == data);
+        });
+        server.write_all(b"done").expect("sent");
+        let mut answer = [0; 4];
+        client.read_exact(&mut answer).expect("received");
+    }
+    for (client, mut server) in pairs {
+        drop(client);
+        assert_eq!(server.read(&mut [0; 8]).expect("the end"), 0);
+    }
 }

@@ -26,9 +26,6 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// Maximum number of sockets that a web server requests from an adapter.
-const MOST_ADAPTER_SOCKETS: u32 = 65_536;
-
 /// Runs the command until it is interrupted.
 ///
 /// # Errors
@@ -200,7 +197,7 @@ fn driver_config(arguments: &ServeArgs, service: &ServiceConfig) -> Result<Drive
             batching: batching(arguments.descriptors, usually, *ring_depth)?,
             most_sockets: u32::try_from(service.most_connections)
                 .unwrap_or(u32::MAX)
-                .min(MOST_ADAPTER_SOCKETS),
+                .min(usual.os.most_sockets),
             half_close: true,
             nic_cache: NicCacheConfig {
                 enabled: arguments.nic_cache.is_some(),
