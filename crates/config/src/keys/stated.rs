@@ -144,7 +144,7 @@ mod tests {
         );
         let nagle = source("dcache-2002", "tcp.nagle").expect("a source");
         assert!(
-            nagle.ends_with("section 5.2 tells of \"other generally applicable optimizations\""),
+            nagle.ends_with("section 5.2 mentions \"other generally applicable optimizations\""),
             "{nagle}"
         );
         assert_eq!(
