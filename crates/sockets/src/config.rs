@@ -13,8 +13,8 @@ const BUFFER_BYTES: u32 = 16 * 1024;
 /// allocates memory only for buffers that were used.
 const BUFFERS: u32 = 16 * 1024;
 
-/// Maximum number of sockets. Their memory is allocated as they are used.
-const MOST_SOCKETS: u32 = 1 << 18;
+/// Maximum number of sockets of one application by default. Their memory is allocated as they are used.
+pub const MOST_SOCKETS: u32 = 1 << 18;
 
 /// Parameters of an application's side of a link.
 ///

@@ -64,7 +64,7 @@ pub use baton_iolib::AdapterAddress;
 pub use baton_tcp::State;
 pub use baton_wire::{Span, Stage, Timestamping};
 pub use beside::{Readiness, Watched};
-pub use config::DriverConfig;
+pub use config::{DriverConfig, MOST_SOCKETS};
 pub use direct::Watch;
 pub use driver::{Driver, Trouble};
 pub use error::{OpenError, kind_of};

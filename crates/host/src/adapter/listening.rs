@@ -161,8 +161,8 @@ impl<P: Inline> OsLayer<P> {
 
     fn post_accept<L: HostLink<Data = P>>(&mut self, now: Time, link: &L, index: usize) -> bool {
         let spare = self.room_for_pledges(link);
-        let on_demand = spare == 0 && self.config.reports_unread;
-        if spare == 0 && !on_demand || self.queue.room() == 0 {
+        let on_demand = self.is_on_demand(spare);
+        if !self.has_buffers(spare) || self.queue.room() == 0 {
             return false;
         }
         let bulk = self.bulk_of(&self.listeners[index]);

@@ -419,6 +419,16 @@ impl<P: Inline> OsLayer<P> {
         self.spare_for_receives(link).saturating_sub(kept)
     }
 
+    /// Returns whether a new connection is on demand if there is this much room for pledges. Without room, others have to wait.
+    fn is_on_demand(&self, room_for_pledges: usize) -> bool {
+        room_for_pledges == 0 && self.config.reports_unread
+    }
+
+    /// Returns whether a new connection gets receive buffers if there is this much room for pledges.
+    fn has_buffers(&self, room_for_pledges: usize) -> bool {
+        room_for_pledges > 0 || self.config.reports_unread
+    }
+
     /// Returns the number of buffers that may be posted in addition to pledged ones. Sends keep their share.
     fn spare_for_receives<L: HostLink<Data = P>>(&self, link: &L) -> usize {
         let kept = (self.buffers(link) / SEND_SHARE)

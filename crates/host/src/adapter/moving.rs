@@ -59,7 +59,7 @@ impl<P: Inline> OsLayer<P> {
     /// Returns whether there is a receive buffer for a connection imported now, or none has to be pledged to it. Otherwise it would wait
     /// until another connection ends.
     pub fn has_room_for_import(&self) -> bool {
-        self.config.reports_unread || self.room_for_imports > 0
+        self.has_buffers(self.room_for_imports)
     }
 
     /// Hands a connection to the adapter, in the state that its owner has exported (a [`Moved`](baton_tcp::Moved) as bytes); `shut` says
@@ -76,7 +76,7 @@ impl<P: Inline> OsLayer<P> {
     ) -> Result<SocketId, Status> {
         self.now = now;
         let number = self.take_number().ok_or(Status::TooManySockets)?;
-        let on_demand = self.config.reports_unread && self.room_for_imports == 0;
+        let on_demand = self.is_on_demand(self.room_for_imports);
         let entry = self.occupy(number, Phase::Importing);
         entry.on_demand = on_demand;
         entry.endpoint = remote;

@@ -67,13 +67,13 @@ impl<P: Inline> OsLayer<P> {
                 true => Intents::empty(),
                 false => Intents::FLUSH,
             };
-            let on_demand = self.room_for_pledges(link) == 0;
+            let on_demand = self.is_on_demand(self.room_for_pledges(link));
             self.socket_mut(number).on_demand = on_demand;
             self.intend(number, Intents::SET_UP | with_data);
             self.submit_all(now, link);
             self.settle_pledge(number);
         }
-        let starves = !self.opening.is_empty() && !self.has_buffer_for_opening(link);
+        let starves = !self.opening.is_empty() && !self.has_buffers(self.room_for_pledges(link));
         if starves && !self.reclaiming {
             self.reclaim_accept(now);
         }
@@ -100,11 +100,7 @@ impl<P: Inline> OsLayer<P> {
     /// Returns whether a connection waits to be opened and can be opened now.
     fn may_begin_opening<L: HostLink<Data = P>>(&self, link: &L) -> bool {
         let has_room = self.submitting.is_empty() && self.queue.room() > 0;
-        !self.opening.is_empty() && has_room && self.has_buffer_for_opening(link)
-    }
-
-    fn has_buffer_for_opening<L: HostLink<Data = P>>(&self, link: &L) -> bool {
-        self.config.reports_unread || self.room_for_pledges(link) > 0
+        !self.opening.is_empty() && has_room && self.has_buffers(self.room_for_pledges(link))
     }
 
     /// Handles the adapter's answer to CONNECT.

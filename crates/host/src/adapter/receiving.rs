@@ -132,6 +132,9 @@ impl<P: Inline> OsLayer<P> {
 
     /// Lets on-demand connections with unread data post a buffer, as many as there are buffers. Returns true if there was one.
     pub(super) fn wake_fetching<L: HostLink<Data = P>>(&mut self, link: &L) -> bool {
+        if self.fetching.is_empty() {
+            return false;
+        }
         let count = self.fetching.len().min(self.spare_for_receives(link));
         for _ in 0..count {
             let Some(number) = self.fetching.pop_front() else {

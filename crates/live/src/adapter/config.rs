@@ -26,8 +26,7 @@ impl Default for AdapterServiceConfig {
         let limits = Limits::default();
         let adapter = AdapterConfig {
             most_sessions: limits.applications,
-            // As many as one application may have with the defaults of `baton_sockets`.
-            most_sockets: 1 << 18,
+            most_sockets: baton_sockets::MOST_SOCKETS,
             ..AdapterConfig::default()
         };
         Self {
