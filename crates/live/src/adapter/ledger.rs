@@ -37,7 +37,7 @@ impl Ledger {
                 return;
             };
             let ((number, owner), flow) = (at.owner(), at.flow());
-            // If another connection has taken the place meanwhile, a later announcement follows.
+            // The record may belong to another connection by now, which is announced later.
             if owner != Owner::Nobody && at.owner().0 == number {
                 held.insert(flow, Ticket { place, number });
             }

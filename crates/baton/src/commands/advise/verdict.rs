@@ -283,8 +283,8 @@ fn host_us(result: &Results) -> Estimate {
     result.long_run.host_us_per_request.unwrap_or(counted)
 }
 
-/// Returns the index of the way that serves most or, if none serves more than no handoff, frees most of the host, and the indices of ways
-/// that cannot be told from it. Later ways need more of a NIC, so the first index is that of the simplest.
+/// Returns the index of the way that serves most or, if none serves more than no handoff, frees most of the host, and the indices of
+/// the ways whose results do not differ from it significantly. Later ways need a more powerful NIC, so the first index is the simplest way.
 pub fn advised(ways: &[Way]) -> Vec<usize> {
     let best = |effect: Effect, value: fn(&Way) -> Estimate, is_more_better: bool| {
         let of_effect = (0..ways.len()).filter(|&number| ways[number].effect == effect);

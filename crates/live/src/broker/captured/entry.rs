@@ -121,7 +121,7 @@ pub(super) struct Flows {
 
 /// Maximum number of connections per user other than root: half of all, so that other users can have some, too.
 const MOST_OF_USER: usize = CAPACITY / 2;
-/// Time after a connection has gone back in which its late packets may still arrive at the adapter.
+/// Maximum time that packets of a connection may still arrive at the adapter after the connection has returned to the kernel.
 const LONGEST_STRAY: Duration = Duration::from_secs(5);
 /// Maximum number of flows in `returned`.
 const MOST_RETURNED: usize = 65_536;
