@@ -63,6 +63,9 @@ pub struct InterfaceConfig {
     pub router_discovery: bool,
     /// Announce IPv4 addresses by gratuitous ARP at the start (RFC 5227 2.3).
     pub announce: bool,
+    /// Answer requests for the interface's addresses, echo requests, and packets that no protocol accepts. Off for all but one of several
+    /// interfaces that have the same addresses and all receive such packets.
+    pub answers: bool,
     /// Find neighbours by ARP and neighbour discovery. If off, the owner finds them, for example by asking the kernel on the same
     /// interface: see [`Interface::poll_sought`](crate::Interface::poll_sought).
     pub finds_neighbours: bool,
@@ -120,6 +123,7 @@ impl InterfaceConfig {
             duplicate_address_detection: false,
             router_discovery: false,
             announce: true,
+            answers: true,
             finds_neighbours: true,
             is_loopback: false,
             icmp_errors_per_second: 100,

@@ -8,7 +8,7 @@ use crate::icmp::Quote;
 use crate::interface::{Received, Run, empty_segment, packet_of, push_data};
 use crate::{ConfigError, Interface, InterfaceConfig, Medium, Refusal, SendRefusal, Sent};
 use baton_tcp::{Config, Handled, Outgoing, OutgoingRun, PathError, RunLimit, Segment, Stack};
-use baton_wire::{Buffer, Flow, SeqNr, Time};
+use baton_wire::{Buffer, Flags, Flow, SeqNr, Time};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
@@ -47,11 +47,35 @@ pub enum Arrived {
     Unclaimed,
 }
 
+/// Which packets a host leaves to another stack with the same addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// None: the stack resets connections that it does not have.
+    Nothing,
+    /// Those that belong to none of the stack's connections and open none at a listener of the stack.
+    Unclaimed,
+    /// Those that belong to none of the stack's connections: other stacks may have the connection, or a listener at the same address.
+    Listeners,
+}
+
+/// What an [`Unclaimed`] packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnclaimedKind {
+    /// A segment that opens a connection.
+    Opening,
+    /// Another segment.
+    Segment,
+    /// An ICMP error about a segment.
+    PathError,
+}
+
 /// A TCP packet for an address of the interface that does not belong to the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unclaimed {
     /// The packet's connection, as this host would name it.
     pub flow: Flow,
+    /// What the packet is.
+    pub kind: UnclaimedKind,
     /// The IP packet, a part of the frame without a copy. Its checksums were verified, if the interface does that.
     pub packet: Bytes,
 }
@@ -99,7 +123,7 @@ pub struct Host {
     interface: Interface,
     /// The segment that arrived last, kept here because segments are too large to be moved.
     arrived: Segment<Bytes>,
-    passes: bool,
+    passing: Passing,
     unclaimed: VecDeque<Unclaimed>,
     /// Packets of another stack, to be sent.
     outgoing: VecDeque<Bytes>,
@@ -130,7 +154,7 @@ impl Host {
             stack,
             interface,
             arrived: empty_segment(),
-            passes: false,
+            passing: Passing::Nothing,
             unclaimed: VecDeque::new(),
             outgoing: VecDeque::new(),
             drops: PacketDrops::default(),
@@ -172,10 +196,9 @@ impl Host {
 
     // --- mutators ---
 
-    /// Sets whether segments that do not belong to the stack are kept for [`Host::poll_unclaimed`]; otherwise the stack answers them
-    /// by resets.
-    pub fn pass_unclaimed(&mut self, passes: bool) {
-        self.passes = passes;
+    /// Sets which packets are kept for [`Host::poll_unclaimed`].
+    pub fn pass_unclaimed(&mut self, passing: Passing) {
+        self.passing = passing;
     }
 
     /// Sends an IP packet of another stack, from an address of the interface.
@@ -190,22 +213,54 @@ impl Host {
 
     /// Processes a frame, and passes its content to the stack.
     pub fn handle_frame(&mut self, now: Time, frame: Bytes) -> Arrived {
-        if self.passes {
-            let whole = frame.clone();
-            let received = self.interface.receive(now, frame, &mut self.arrived);
-            let is_own = self.is_own(now, &received);
-            return self.handle_or_pass(now, received, &whole, is_own);
-        }
+        let whole = self.kept(&frame);
         let received = self.interface.receive(now, frame, &mut self.arrived);
-        self.handle_received(now, received)
+        self.handle_or_keep(now, received, self.interface.config().medium, whole)
+    }
+
+    /// Processes an IP packet that another host with the same addresses received: as if it had arrived here in a frame.
+    pub fn offer_packet(&mut self, now: Time, packet: Bytes) -> Arrived {
+        let whole = self.kept(&packet);
+        let received = self
+            .interface
+            .receive_as(now, Medium::Ip, packet, &mut self.arrived);
+        self.handle_or_keep(now, received, Medium::Ip, whole)
+    }
+
+    /// Returns a copy of a frame that may have to be passed on.
+    fn kept(&self, frame: &Bytes) -> Option<Bytes> {
+        (self.passing != Passing::Nothing).then(|| frame.clone())
+    }
+
+    /// Processes what was received, or keeps the packet `whole` if it belongs to another stack.
+    fn handle_or_keep(
+        &mut self,
+        now: Time,
+        received: Received,
+        medium: Medium,
+        whole: Option<Bytes>,
+    ) -> Arrived {
+        let Some(whole) = whole else {
+            return self.handle_received(now, received);
+        };
+        let is_own = self.is_own(now, &received);
+        self.handle_or_pass(now, received, medium, &whole, is_own)
     }
 
     /// Reports whether the content belongs to the stack, or to no stack.
     fn is_own(&mut self, now: Time, received: &Received) -> bool {
         match received {
-            Received::Segment => self.stack.claims(now, &self.arrived),
+            Received::Segment => self.owns_arrived(now),
             Received::PathError(Quote { flow, .. }, _) => self.stack.find(flow).is_some(),
             Received::Consumed | Received::Refused(_) => true,
+        }
+    }
+
+    /// Reports whether the segment that arrived is not left to another stack.
+    fn owns_arrived(&mut self, now: Time) -> bool {
+        match self.passing {
+            Passing::Listeners => self.stack.has_connection_of(now, &self.arrived),
+            Passing::Nothing | Passing::Unclaimed => self.stack.claims(now, &self.arrived),
         }
     }
 
@@ -223,7 +278,8 @@ impl Host {
             Received::PathError(Quote { flow, .. }, _) => !is_elsewhere(flow),
             Received::Consumed | Received::Refused(_) => true,
         };
-        self.handle_or_pass(now, received, &whole, is_own);
+        let medium = self.interface.config().medium;
+        self.handle_or_pass(now, received, medium, &whole, is_own);
         self.poll_unclaimed()
     }
 
@@ -231,18 +287,30 @@ impl Host {
         &mut self,
         now: Time,
         received: Received,
+        medium: Medium,
         whole: &Bytes,
         is_own: bool,
     ) -> Arrived {
-        let flow = match &received {
-            Received::Segment if !is_own => self.arrived.flow_at_receiver(),
-            Received::PathError(Quote { flow, .. }, _) if !is_own => *flow,
+        let (flow, kind) = match &received {
+            Received::Segment if !is_own => {
+                let flags = self.arrived.header.flags;
+                let opens = flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
+                let kind = match opens {
+                    true => UnclaimedKind::Opening,
+                    false => UnclaimedKind::Segment,
+                };
+                (self.arrived.flow_at_receiver(), kind)
+            }
+            Received::PathError(Quote { flow, .. }, _) if !is_own => {
+                (*flow, UnclaimedKind::PathError)
+            }
             _ => return self.handle_received(now, received),
         };
         self.arrived.payload.clear();
-        match packet_of(self.interface.config().medium, whole) {
+        match packet_of(medium, whole) {
             Some(packet) if self.unclaimed.len() < MOST_PACKETS => {
-                self.unclaimed.push_back(Unclaimed { flow, packet });
+                let unclaimed = Unclaimed { flow, kind, packet };
+                self.unclaimed.push_back(unclaimed);
             }
             _ => self.drops.host_receive_queue += 1,
         }
@@ -470,14 +538,15 @@ impl Arrivals<'_> {
     #[inline]
     fn take(&mut self, frame: Bytes) {
         let host = &mut *self.host;
-        let whole = host.passes.then(|| frame.clone());
+        let whole = host.kept(&frame);
         let received = host.interface.receive(self.now, frame, &mut host.arrived);
         (self.waiting, self.run) = (matches!(received, Received::Segment), None);
         if let Some(whole) = whole
             && !host.is_own(self.now, &received)
         {
             self.waiting = false;
-            host.handle_or_pass(self.now, received, &whole, false);
+            let medium = host.interface.config().medium;
+            host.handle_or_pass(self.now, received, medium, &whole, false);
             return;
         }
         if let Received::PathError(Quote { flow, seq }, error) = received {

@@ -40,7 +40,7 @@ mod routes;
 mod stats;
 
 pub use config::{ConfigError, InterfaceConfig, Medium, Route};
-pub use host::{Arrivals, Arrived, Host, LookedUp, PacketDrops, Unclaimed};
+pub use host::{Arrivals, Arrived, Host, LookedUp, PacketDrops, Passing, Unclaimed, UnclaimedKind};
 pub use interface::{Input, Interface, Sent};
 /// An address and the length of its network's prefix.
 pub use ipnet::IpNet as Cidr;

@@ -6,7 +6,7 @@ use baton_bus::link::{Faults, LinkError, MemoryAdapter, MemoryHost, memory_link}
 use baton_host::SocketId;
 use baton_host::adapter::OsLayer;
 use baton_host::layer::AdapterEnd;
-use baton_inet::{Cidr, Host, InterfaceConfig, Medium};
+use baton_inet::{Cidr, Host, InterfaceConfig, Medium, Passing};
 use baton_live::adapter::{Below, work};
 use baton_nic::adapter::{Adapter, Ending, SessionId};
 use baton_nic::{Links, Lower, Process};
@@ -113,7 +113,7 @@ impl AdapterSide {
         let session = adapter.attach().expect("the first session");
         adapter.set_epoch(session, EPOCH_NS);
         let mut host = host(vec![address(number)], tcp_config(random), random.draw());
-        host.pass_unclaimed(true);
+        host.pass_unclaimed(Passing::Unclaimed);
         let mut process = process(random);
         process.attach(session);
         let os = parameters.host.clone();
@@ -154,6 +154,8 @@ impl AdapterSide {
     pub fn work(&mut self, now: Time, mut send: impl FnMut(Bytes)) -> bool {
         let transfers = self.transfers();
         let mut below = Below {
+            siblings: None,
+            visits: 0,
             host: &mut self.host,
             beside: None,
             quiet: false,

@@ -22,7 +22,7 @@ impl Host {
         if self.read_headers(frame).is_none() {
             return LookedUp::Other;
         }
-        match self.stack.claims(now, &self.arrived) {
+        match self.owns_arrived(now) {
             true => LookedUp::Own,
             false => LookedUp::Unclaimed(self.arrived.flow_at_receiver()),
         }

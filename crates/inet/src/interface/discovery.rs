@@ -133,12 +133,12 @@ impl Interface {
                 .heard(now, sender.into(), mac, add, &mut self.stats);
             self.send_released(released);
         }
-        if for_us {
+        if for_us && self.config.answers {
             let mut frame = Vec::new();
             arp::write_reply(self.config.mac, target, &message, &mut frame);
             self.stats.advertisements_sent += 1;
             self.push_frame(frame);
-        } else if sender != target {
+        } else if !for_us && sender != target {
             return Err(Refusal::OtherArpTarget);
         }
         Ok(Taken::Consumed)
@@ -189,11 +189,13 @@ impl Interface {
             return Err(Refusal::OtherDiscoveryTarget);
         }
         let (kind, content) = ndp::advertisement(target, self.config.mac, !src.is_unspecified());
-        self.stats.advertisements_sent += 1;
+        self.stats.advertisements_sent += u64::from(self.config.answers);
         if src.is_unspecified() {
-            // The answer goes to all nodes (RFC 4861 7.2.4).
-            let packet = icmp::packet_v6(target, ALL_NODES, ndp::HOP_LIMIT, kind, &content);
-            self.send_own(now, ALL_NODES.into(), packet);
+            if self.config.answers {
+                // The answer goes to all nodes (RFC 4861 7.2.4).
+                let packet = icmp::packet_v6(target, ALL_NODES, ndp::HOP_LIMIT, kind, &content);
+                self.send_own(now, ALL_NODES.into(), packet);
+            }
             return Ok(());
         }
         if let Some(mac) = source_mac {
@@ -202,8 +204,10 @@ impl Interface {
                 .heard(now, src.into(), mac, true, &mut self.stats);
             self.send_released(released);
         }
-        let packet = icmp::packet_v6(target, src, ndp::HOP_LIMIT, kind, &content);
-        self.send_own(now, src.into(), packet);
+        if self.config.answers {
+            let packet = icmp::packet_v6(target, src, ndp::HOP_LIMIT, kind, &content);
+            self.send_own(now, src.into(), packet);
+        }
         Ok(())
     }
 

@@ -47,9 +47,10 @@ impl Interface {
         self.receive_as(now, Medium::Ip, packet, &mut super::empty_segment());
     }
 
-    /// Sends an answer. The router looks up its route, if there is a router and the address is not link-local.
+    /// Sends an answer, if the interface answers. The router looks up its route, if there is a router and the address is not link-local.
     pub(super) fn answer(&mut self, now: Time, dst: IpAddr, packet: Vec<u8>) {
         match &mut self.routed {
+            _ if !self.config.answers => {}
             Some(routed) if !is_link_local(dst) && routed.answers.len() < MOST_OUTBOX => {
                 routed.answers.push_back((dst, packet));
             }

@@ -142,7 +142,7 @@ impl Interface {
         if let Icmpv4Type::EchoRequest(echo) = kind {
             // RFC 1122 3.2.2.6: return the data, from the address that was asked.
             let reply = icmp::packet_v4(dst, src, Icmpv4Type::EchoReply(echo), message.payload());
-            self.stats.echoes_answered += 1;
+            self.stats.echoes_answered += u64::from(self.config.answers);
             self.answer(now, src.into(), reply);
             return Ok(Taken::Consumed);
         }
@@ -167,6 +167,9 @@ impl Interface {
         why: DestUnreachableHeader,
         packet: &[u8],
     ) {
+        if !self.config.answers {
+            return;
+        }
         if !self.icmp_limit.allow(now) {
             self.stats.icmp_errors_limited += 1;
             return;

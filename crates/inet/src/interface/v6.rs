@@ -177,7 +177,7 @@ impl Interface {
                     Icmpv6Type::EchoReply(echo),
                     message.payload(),
                 );
-                self.stats.echoes_answered += 1;
+                self.stats.echoes_answered += u64::from(self.config.answers);
                 self.answer(now, src.into(), reply);
             }
             return Ok(Taken::Consumed);
@@ -207,6 +207,9 @@ impl Interface {
         let Some(IpAddr::V6(own)) = own else {
             return;
         };
+        if !self.config.answers {
+            return;
+        }
         if !self.icmp_limit.allow(now) {
             self.stats.icmp_errors_limited += 1;
             return;

@@ -2,7 +2,7 @@
 //! whatever happens to the frames in transit.
 
 use crate::common::{Link, V4, V6, interface};
-use baton_inet::{Stats, Unclaimed};
+use baton_inet::{Passing, Stats, Unclaimed};
 use baton_tcp::{Config, ConnId, LinuxRules, WriteFlags};
 use baton_testkit::{Random, patient_config};
 use baton_wire::Span;
@@ -153,7 +153,10 @@ fn play(
 ) -> Trace {
     let mut link = connected(networks, config, batches);
     for host in &mut link.hosts {
-        host.pass_unclaimed(passes);
+        host.pass_unclaimed(match passes {
+            true => Passing::Unclaimed,
+            false => Passing::Nothing,
+        });
     }
     for (side, step) in steps {
         take(&mut link, (*side).into(), step);

@@ -111,6 +111,23 @@ fn echo_requests_are_answered() {
     }
 }
 
+/// Of several hosts with one address, one answers. The others still learn who asks.
+#[test]
+fn a_host_that_does_not_answer_learns_neighbours() {
+    for (request, echo) in [("arp_request", "echo4"), ("ns", "echo6")] {
+        let mut silent = host(2, |config| config.answers = false);
+        assert_eq!(take(&mut silent, request), Arrived::Consumed);
+        assert_eq!(take(&mut silent, echo), Arrived::Consumed);
+        assert_eq!(silent.interface().neighbours().count(), 1);
+        take(&mut silent, "udp4");
+        take(&mut silent, "udp6");
+        assert_eq!(sent(&mut silent), [] as [Bytes; 0]);
+        let stats = silent.interface().stats();
+        assert_eq!((stats.advertisements_sent, stats.echoes_answered), (0, 0));
+        assert_eq!(stats.icmp_errors_sent, 0);
+    }
+}
+
 #[test]
 fn errors_quote_what_they_are_about() {
     for (arp, packet, answer, reason) in [

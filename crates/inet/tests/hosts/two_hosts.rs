@@ -1,9 +1,9 @@
 //! Tests of two hosts on a link: they resolve neighbours, detect neighbours that fall silent, and handle errors reported by the network.
 
 use crate::common::{Link, MACS, V4, V6, interface};
-use baton_inet::{InterfaceConfig, NeighbourState, Route};
+use baton_inet::{Arrived, InterfaceConfig, NeighbourState, Passing, Route, UnclaimedKind};
 use baton_tcp::{CloseReason, Config, PathError};
-use baton_wire::Endpoint;
+use baton_wire::{Endpoint, Span};
 use bytes::Bytes;
 use etherparse::icmpv4::DestUnreachableHeader;
 use etherparse::icmpv6::DestUnreachableCode;
@@ -349,11 +349,34 @@ fn packets_without_a_link_need_no_neighbours() {
     assert_eq!(link.hosts[0].interface().neighbours().count(), 0);
 }
 
+/// Several hosts with one address may each have a listener: a packet that opens a connection is offered to one of them.
+#[test]
+fn a_host_may_leave_packets_for_its_listener_to_others() {
+    let mut link = Link::between(V4);
+    link.hosts[1].pass_unclaimed(Passing::Listeners);
+    let conn = link.connect();
+    assert!(!link.run_for(Span::from_ms(500), Link::connected));
+    let unclaimed = link.unclaimed[1].pop().expect("the SYN");
+    assert_eq!(unclaimed.kind, UnclaimedKind::Opening);
+    assert_eq!(link.unclaimed[1], []);
+    // Offered again, it is still left to others; handed in as a stray packet, it opens the connection.
+    let offered = link.hosts[1].offer_packet(link.now, unclaimed.packet.clone());
+    assert_eq!(offered, Arrived::Unclaimed);
+    let again = link.hosts[1].poll_unclaimed().expect("the SYN");
+    assert_eq!(again, unclaimed);
+    link.hosts[1].handle_stray(link.now, again.packet);
+    assert!(link.run(1, Link::connected));
+    // Packets of the connection are the host's own.
+    link.write(0, conn, b"data");
+    assert!(link.run(1, |link| link.received(1) == b"data"));
+    assert_eq!(link.unclaimed[1], []);
+}
+
 /// Packets that bypass the stack wait in queues of limited length. A packet that finds its queue full is dropped, and counted by reason.
 #[test]
 fn packets_for_other_hosts_are_dropped_and_counted() {
     let mut link = Link::between(V4);
-    link.hosts[0].pass_unclaimed(true);
+    link.hosts[0].pass_unclaimed(Passing::Unclaimed);
     let conn = link.connect();
     assert!(link.run(1, Link::connected));
     let sent = link.sent[1].clone();

@@ -157,7 +157,7 @@ impl Beside {
     /// or back. Returns the number of packets.
     pub(super) fn hold(&mut self, now: Time, host: &mut Host) -> u32 {
         let mut count = 0;
-        while let Some(Unclaimed { flow, packet }) = host.poll_unclaimed() {
+        while let Some(Unclaimed { flow, packet, .. }) = host.poll_unclaimed() {
             count += 1;
             self.held_bytes += packet.len();
             while self.held.len() >= MOST_HELD || self.held_bytes > MOST_HELD_BYTES {

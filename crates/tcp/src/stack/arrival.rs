@@ -63,9 +63,14 @@ impl<P: Payload> Stack<P> {
     /// the addresses between two stacks tries the other one first.
     pub fn claims(&mut self, now: Time, segment: &Segment<P>) -> bool {
         let is_syn = segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
+        let local = segment.flow_at_receiver().local;
+        self.has_connection_of(now, segment) || is_syn && self.listener_of(local).is_some()
+    }
+
+    /// Returns whether `segment` is for a connection of this stack, including those in TIME-WAIT.
+    pub fn has_connection_of(&mut self, now: Time, segment: &Segment<P>) -> bool {
         let flow = segment.flow_at_receiver();
         self.find(&flow).is_some()
-            || is_syn && self.listener_of(flow.local).is_some()
             || self.in_time_wait(now, &flow) && !self.reopens_time_wait(now, segment)
     }
 
@@ -272,8 +277,8 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// The listener for `local`, by its address or by the unspecified one.
-    pub(super) fn listener_of(&self, local: Endpoint) -> Option<ListenerId> {
+    /// Returns the listener for `local`, by its address or by the unspecified one.
+    pub fn listener_of(&self, local: Endpoint) -> Option<ListenerId> {
         let exact = self.listening.get(&local);
         exact
             .or_else(|| self.listening.get(&local.unspecified()))
