@@ -45,7 +45,7 @@ fn an_idle_connection_takes_at_most_a_kibibyte() {
     // Delayed acknowledgments are sent, and then all connections are idle.
     pair.now += Span::from_secs(1);
     settle(&mut pair);
-    let in_use = in_use() - before;
+    let in_use = in_use().wrapping_sub(before);
     assert_eq!(
         pair.ends.each_ref().map(Stack::len),
         [CONNECTIONS as usize; 2]
