@@ -3,8 +3,8 @@
 #[cfg(all(test, not(loom)))]
 pub(super) use core::sync::atomic::AtomicU64;
 #[cfg(not(loom))]
-pub(super) use core::sync::atomic::{AtomicU32, Ordering, fence};
+pub(super) use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 #[cfg(all(test, loom))]
 pub(super) use loom::sync::atomic::AtomicU64;
 #[cfg(loom)]
-pub(super) use loom::sync::atomic::{AtomicU32, Ordering, fence};
+pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};

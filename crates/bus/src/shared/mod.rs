@@ -10,11 +10,12 @@
 //!
 //! *Doorbells are rung only for sleepers.* A side that is about to sleep announces what it waits for in its [`Attention`] word, and then
 //! checks the indices again. A side that has moved an index then checks the other's word. A fence separates the two steps on either side,
-//! so at least one of them sees the other, and no wake-up is lost.
+//! so at least one of them sees the other, and no wake-up is lost. A [`Mailbox`] between threads of one process follows the same rule.
 
 mod atomic;
 mod consumer;
 mod end;
+mod mailbox;
 mod memory;
 mod producer;
 
@@ -26,4 +27,5 @@ mod testing;
 mod tests;
 
 pub use end::{End, Put};
+pub use mailbox::{Mailbox, Sender, Undelivered, mailbox};
 pub use memory::{Attention, Control, RingIndices, SharedMemory, Side};

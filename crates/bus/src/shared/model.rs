@@ -1,9 +1,9 @@
 //! Model-checks the algorithm: tries every order of the two sides' steps that the memory model allows, up to a number of preemptions. The
 //! checker reports a lost wake-up as a deadlock.
 
-use super::End;
 use super::memory::Side;
 use super::testing::{OwnMemory, inline_request, request};
+use super::{End, mailbox};
 use crate::descriptor::Descriptor;
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
@@ -204,5 +204,37 @@ fn a_side_that_wakes_by_itself_is_still_notified_later() {
             host.put_all(&[request(2)]);
         }
         assert_eq!(adapter.join().unwrap(), [request(1), request(2)]);
+    });
+}
+
+/// Two threads send to a third, which sleeps while its mailbox is empty.
+#[test]
+fn a_mailbox_loses_no_message_and_wakes_its_sleeper() {
+    check(|| {
+        let (to, mut from) = mailbox(2);
+        let bell = Arc::<Bell>::default();
+        let sender = |message: u32| {
+            let (to, bell) = (to.clone(), Arc::clone(&bell));
+            thread::spawn(move || {
+                if to.send(message).unwrap() {
+                    bell.ring();
+                }
+            })
+        };
+        let senders = [sender(1), sender(2)];
+        let mut sum = 0;
+        while sum < 3 {
+            match from.receive() {
+                Some(message) => sum += message,
+                None if from.prepare_to_sleep() => {
+                    bell.wait();
+                    from.awake();
+                }
+                None => {}
+            }
+        }
+        for sender in senders {
+            sender.join().unwrap();
+        }
     });
 }

@@ -88,3 +88,94 @@ pub(super) fn inline_request(number: u32, len: usize) -> Vec<Descriptor> {
     write_inline(&mut head, &vec![number as u8; len], &mut tail);
     [vec![head], tail].concat()
 }
+
+/// A queue as weakly ordered as that of the standard library, for the model checker: a message is visible once its slot is marked.
+#[cfg(loom)]
+pub(super) mod queue {
+    use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use loom::sync::{Arc, Mutex};
+    use std::cell::Cell;
+
+    struct Slot<T> {
+        is_sent: AtomicBool,
+        message: Mutex<Option<T>>,
+    }
+
+    struct Queue<T> {
+        slots: Vec<Slot<T>>,
+        sent: AtomicUsize,
+    }
+
+    pub struct SyncSender<T>(Arc<Queue<T>>);
+
+    pub struct Receiver<T> {
+        queue: Arc<Queue<T>>,
+        received: Cell<usize>,
+    }
+
+    #[derive(Debug)]
+    pub enum TrySendError<T> {
+        Full(T),
+        #[expect(dead_code, reason = "the model keeps its mailboxes")]
+        Disconnected(T),
+    }
+
+    /// Creates a queue for `most` messages in all.
+    pub fn sync_channel<T>(most: usize) -> (SyncSender<T>, Receiver<T>) {
+        let slot = || Slot {
+            is_sent: AtomicBool::new(false),
+            message: Mutex::new(None),
+        };
+        let queue = Arc::new(Queue {
+            slots: (0..most).map(|_| slot()).collect(),
+            sent: AtomicUsize::new(0),
+        });
+        let receiver = Receiver {
+            queue: Arc::clone(&queue),
+            received: Cell::new(0),
+        };
+        (SyncSender(queue), receiver)
+    }
+
+    impl<T> Clone for SyncSender<T> {
+        fn clone(&self) -> Self {
+            Self(Arc::clone(&self.0))
+        }
+    }
+
+    impl<T> std::fmt::Debug for SyncSender<T> {
+        fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            out.write_str("SyncSender")
+        }
+    }
+
+    impl<T> std::fmt::Debug for Receiver<T> {
+        fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            out.write_str("Receiver")
+        }
+    }
+
+    impl<T> SyncSender<T> {
+        pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+            let index = self.0.sent.fetch_add(1, Ordering::Relaxed);
+            let Some(slot) = self.0.slots.get(index) else {
+                return Err(TrySendError::Full(message));
+            };
+            *slot.message.lock().unwrap() = Some(message);
+            slot.is_sent.store(true, Ordering::Release);
+            Ok(())
+        }
+    }
+
+    impl<T> Receiver<T> {
+        pub fn try_recv(&self) -> Result<T, ()> {
+            let index = self.received.get();
+            let slot = self.queue.slots.get(index).ok_or(())?;
+            if !slot.is_sent.load(Ordering::Acquire) {
+                return Err(());
+            }
+            self.received.set(index + 1);
+            slot.message.lock().unwrap().take().ok_or(())
+        }
+    }
+}
