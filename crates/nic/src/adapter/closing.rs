@@ -246,6 +246,8 @@ impl<P: Payload + Inline> Session<P> {
 /// Removes a socket from a listener. The listener ends with its last socket.
 fn end_listener<P: Payload>(work: &mut Work<'_, P>, listener: ListenerId, place: Place) {
     if work.shared.owners.leave_listener(listener, place) {
+        let local = work.stack.listening_at(listener);
+        work.shared.ports.unlisten(local);
         work.stack.unlisten(work.now, listener);
     }
 }

@@ -1,8 +1,7 @@
 //! BIND, LISTEN and ACCEPT.
 
 use super::options::Options;
-use super::owners::Sharing;
-use super::ports::overlap;
+use super::ports::{Sharing, overlap};
 use super::session::{Session, Work};
 use super::socket::{Listening, Phase};
 use baton_bus::Descriptor;
@@ -104,6 +103,9 @@ impl<P: Payload + Inline> Session<P> {
             local.port = work.shared.ports.listening_port(work.stack, local.addr)?;
         }
         let joined = self.listener_to_join(work, slot, local)?;
+        if joined.is_none() && !work.shared.ports.listen(local, sharing) {
+            return Err(Status::AddressInUse);
+        }
         let socket = &mut self.sockets[slot as usize];
         let options = socket.options.as_deref();
         let id = match (joined, options) {
@@ -114,10 +116,11 @@ impl<P: Payload + Inline> Session<P> {
             (None, None) => work.stack.listen(local, backlog as usize),
             (None, Some(options)) => {
                 let config = options.applied_to(work.stack.config());
-                let id = work
-                    .stack
-                    .try_listen_with(local, backlog as usize, config)
-                    .ok_or(Status::BadValue)?;
+                let listens = (work.stack).try_listen_with(local, backlog as usize, config);
+                let Some(id) = listens else {
+                    work.shared.ports.unlisten(local);
+                    return Err(Status::BadValue);
+                };
                 let rules = options.fast_open_listening(work.shared.config.most_backlog);
                 work.stack.set_fast_open(id, rules);
                 id
@@ -170,6 +173,14 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
+    /// Returns whether the socket is a listener with a pending ACCEPT.
+    pub(super) fn is_accepting(&self, slot: u32) -> bool {
+        match &self.sockets[slot as usize].phase {
+            Phase::Listening(listening) => self.accepts.front(&listening.accepts).is_some(),
+            _ => false,
+        }
+    }
+
     /// Returns the sockets with which this one may share a listener.
     fn sharing(&self, slot: u32) -> Option<Sharing> {
         let options = self.sockets[slot as usize].options.as_deref();
@@ -189,7 +200,8 @@ impl<P: Payload + Inline> Session<P> {
         let (stack, sharing) = (&*work.stack, self.sharing(slot));
         let mut listeners = stack.listeners();
         let Some(id) = listeners.find(|&id| overlap(stack.listening_at(id), local)) else {
-            return Ok(None);
+            let permitted = work.shared.ports.may_listen(local, sharing);
+            return permitted.then_some(None).ok_or(Status::AddressInUse);
         };
         let is_same = stack.listening_at(id) == local;
         let joins = is_same && work.shared.owners.may_join(id, sharing);

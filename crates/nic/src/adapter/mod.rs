@@ -63,6 +63,7 @@ pub use dispatch::{Dispatch, Piece, Ready, Transferred};
 pub use dma::DmaRequest;
 pub use on_board::OnBoardMemory;
 pub use packets::{HostPacket, PacketSocket};
+pub use ports::{PortRegistry, Sharing, overlap};
 pub use pump::pump;
 pub use rows::{SessionRow, SocketRow};
 pub use stats::{ByStatus, SessionStats};
@@ -72,7 +73,7 @@ use crate::load_control::Governor;
 use baton_bus::link::{Dma, Inline, Violation};
 use baton_bus::{Batching, BatchingError, BatchingRule, Descriptor, DescriptorQueue};
 use baton_tcp::{ConnId, Event, ListenerId, Stack};
-use baton_wire::{Payload, Span, Time};
+use baton_wire::{Endpoint, Payload, Span, Time};
 use limits::Limits;
 use on_board::OnBoard;
 use owners::{Owner, Owners};
@@ -242,6 +243,16 @@ impl<P: Payload + Inline> Adapter<P> {
         self.shared.limits.load_state()
     }
 
+    /// Returns whether an application waits for a connection at the listener for `local`, or `None` if there is no listener.
+    pub fn is_accepting(&self, stack: &Stack<P>, local: Endpoint) -> Option<bool> {
+        let listener = stack.listener_of(local)?;
+        let mut places = self.shared.owners.of_listener(listener);
+        Some(places.any(|place| {
+            self.session(SessionId(place.session))
+                .is_accepting(place.slot)
+        }))
+    }
+
     /// Returns the number of connections that have not ended yet although their application has gone or has reset them.
     pub fn orphans(&self) -> usize {
         self.shared.owners.orphans()
@@ -272,6 +283,11 @@ impl<P: Payload + Inline> Adapter<P> {
     /// Makes the adapter import only connections that `custody` permits. Must be called before there are applications.
     pub fn set_custody(&mut self, custody: Box<dyn Custody<P>>) {
         self.shared.custody = Some(custody);
+    }
+
+    /// Makes the adapter agree on ports with other adapters that have the same addresses. Must be called before there are applications.
+    pub fn set_port_registry(&mut self, registry: Box<dyn PortRegistry>) {
+        self.shared.ports.set_registry(registry);
     }
 
     /// Sets the operating system's number of the user that runs an application.

@@ -1,9 +1,9 @@
 //! Owners of the stack's connections and listeners.
 
+use super::ports::Sharing;
 use baton_tcp::{ConnId, ListenerId};
 use baton_wire::Time;
 use std::collections::VecDeque;
-use std::num::NonZero;
 
 /// A socket of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,6 @@ pub(super) enum Owner {
     /// The connection no longer belongs to a socket and is about to end: in order before `until`, or else by a reset.
     Orphan { until: Time },
 }
-
-/// Identifies the sockets that may share a listener: the operating system's number of their user, and the number that they have chosen.
-pub(super) type Sharing = (u32, NonZero<u32>);
 
 /// The sockets to which a listener belongs.
 #[derive(Debug, Default)]

@@ -5,8 +5,33 @@ use baton_bus::descriptor::Status;
 use baton_tcp::Stack;
 use baton_wire::{Endpoint, Flow, Payload, Time};
 use siphasher::sip::SipHasher13;
+use std::fmt::Debug;
 use std::hash::Hasher;
 use std::net::IpAddr;
+use std::num::NonZero;
+
+/// Identifies the sockets that may share a listener: the operating system's number of their user, and the number that they have chosen.
+pub type Sharing = (u32, NonZero<u32>);
+
+/// Agrees on ports with other adapters that have the same addresses.
+pub trait PortRegistry: Debug + Send {
+    /// Returns whether this adapter, and no other, may choose the port for a socket that is not bound to one.
+    fn may_choose(&self, port: u16) -> bool;
+
+    /// Returns whether sockets may listen at `local`: no other adapter has a listener that takes the same connections, or all of them share
+    /// it.
+    fn may_listen(&self, local: Endpoint, sharing: Option<Sharing>) -> bool;
+
+    /// Records a listener of this adapter. Returns false, and records nothing, if it may not listen.
+    fn listen(&mut self, local: Endpoint, sharing: Option<Sharing>) -> bool;
+
+    /// Removes a listener of this adapter.
+    fn unlisten(&mut self, local: Endpoint);
+
+    /// Records that a connection is opened from a port that its application has chosen. Returns false if another adapter may have
+    /// connections with this port.
+    fn connect_from(&mut self, port: u16) -> bool;
+}
 
 /// Chooses local addresses and ports that hosts leave unspecified.
 #[derive(Debug)]
@@ -17,6 +42,8 @@ pub(super) struct Ports {
     seed: u64,
     /// Number of searches so far. Each search for a port starts one port further.
     opened: u32,
+    /// Present if other adapters have the same addresses.
+    registry: Option<Box<dyn PortRegistry>>,
 }
 
 impl Ports {
@@ -27,6 +54,30 @@ impl Ports {
             count: u32::from(config.last_port - config.first_port) + 1,
             seed: config.port_seed,
             opened: 0,
+            registry: None,
+        }
+    }
+
+    pub(super) fn set_registry(&mut self, registry: Box<dyn PortRegistry>) {
+        self.registry = Some(registry);
+    }
+
+    /// Returns whether the other adapters permit a listener at `local`.
+    pub(super) fn may_listen(&self, local: Endpoint, sharing: Option<Sharing>) -> bool {
+        let registry = self.registry.as_ref();
+        registry.is_none_or(|registry| registry.may_listen(local, sharing))
+    }
+
+    /// Records a listener for the other adapters. Returns false if they do not permit it.
+    pub(super) fn listen(&mut self, local: Endpoint, sharing: Option<Sharing>) -> bool {
+        let registry = self.registry.as_mut();
+        registry.is_none_or(|registry| registry.listen(local, sharing))
+    }
+
+    /// Removes a listener.
+    pub(super) fn unlisten(&mut self, local: Endpoint) {
+        if let Some(registry) = &mut self.registry {
+            registry.unlisten(local);
         }
     }
 
@@ -74,7 +125,10 @@ impl Ports {
             (stack.find(&flow).is_none() && !stack.in_time_wait(now, &flow)).then_some(flow)
         };
         if let Some(bound) = bound.filter(|bound| bound.port != 0) {
-            return is_free(Endpoint::new(addr, bound.port)).ok_or(Status::AddressInUse);
+            let registry = self.registry.as_mut();
+            let permitted = registry.is_none_or(|registry| registry.connect_from(bound.port));
+            let flow = is_free(Endpoint::new(addr, bound.port)).filter(|_| permitted);
+            return flow.ok_or(Status::AddressInUse);
         }
         self.candidates(stack, addr, remote)
             .find_map(|port| is_free(Endpoint::new(addr, port)))
@@ -106,11 +160,14 @@ impl Ports {
         self.opened = self.opened.wrapping_add(1);
         let (first, count) = (self.first, self.count);
         let port = move |step: u32| first + (start.wrapping_add(step) % count) as u16;
+        let registry = self.registry.as_ref();
+        let permitted = move |port: u16| registry.is_none_or(|registry| registry.may_choose(port));
         let listens = |port: u16| {
             let mut listeners = stack.listeners();
             listeners.any(|id| stack.listening_at(id).port == port)
         };
-        (0..count).map(port).filter(move |&port| !listens(port))
+        let ports = (0..count).map(port);
+        ports.filter(move |&port| permitted(port) && !listens(port))
     }
 
     /// Returns the local address with the longest common prefix with `remote` (RFC 6724 5, rule 8).
@@ -149,7 +206,7 @@ fn common_bits(one: IpAddr, other: IpAddr) -> Option<u32> {
 }
 
 /// Returns whether a listener at one endpoint would take connections to a listener at the other.
-pub(super) fn overlap(one: Endpoint, other: Endpoint) -> bool {
+pub fn overlap(one: Endpoint, other: Endpoint) -> bool {
     let either_is_any = one.addr.is_unspecified() || other.addr.is_unspecified();
     one.port == other.port
         && one.addr.is_ipv4() == other.addr.is_ipv4()
