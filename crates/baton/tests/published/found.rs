@@ -28,6 +28,18 @@ pub fn reproduced(arguments: &[&str]) -> Vec<Found> {
     rows.iter().map(found).collect()
 }
 
+/// Returns the estimated rates of requests of the runs of `baton run`.
+pub fn estimated_rates(json: &str) -> Vec<Found> {
+    let document = parse(json);
+    let runs = document["runs"].as_array().expect("runs");
+    let of_run = |run: &Value| Found {
+        config: text(&run["experiment"]["name"]),
+        metric: "requests_per_s".to_owned(),
+        value: number(&run["long_run"]["request_rate"]["mean"]),
+    };
+    runs.iter().map(of_run).collect()
+}
+
 /// Returns the results of `baton run combinations`.
 pub fn combined(json: &str) -> Vec<Found> {
     let document = parse(json);

@@ -23,6 +23,7 @@ const DATA_CACHE: &str = include_str!("dcache-bus.md");
 const BATCHING: &str = include_str!("batching.md");
 const ADAPTIVE: &str = include_str!("batching-adaptive.md");
 const COMBINATIONS: &str = include_str!("combinations.md");
+const ENGINES: &str = include_str!("engines.md");
 const STUDIES: &str = include_str!("batching-studies.md");
 const MEMORY: &str = include_str!("memory.md");
 
@@ -32,6 +33,7 @@ fn main() {
         table::compare(ADAPTIVE, &adaptive::beside_none())
     }));
     trials.push(Trial::test("combinations", combinations));
+    trials.push(Trial::test("engines", engines));
     let reproduced = [("dcache-bus", DATA_CACHE), ("handoff-interface", INTERFACE)];
     trials.extend(reproduced.map(reproduction));
     trials.extend(table::sections(STUDIES).map(study));
@@ -68,6 +70,24 @@ fn combinations() -> Result<(), Failed> {
         .run(&["run", "combinations", "--json", "out.json"])
         .ok();
     table::compare(COMBINATIONS, &found::combined(&bench.read("out.json")))
+}
+
+/// Compares adapters with one and with several engines.
+fn engines() -> Result<(), Failed> {
+    let variants = [
+        "1 engine",
+        "2 engines",
+        "4 engines",
+        "64 engines, fast host",
+    ];
+    let found = variants.into_iter().flat_map(|variant| {
+        let bench = Workbench::new();
+        bench
+            .run(&["run", "engines", "--variant", variant, "--json", "out.json"])
+            .ok();
+        found::estimated_rates(&bench.read("out.json"))
+    });
+    table::compare(ENGINES, &found.collect::<Vec<_>>())
 }
 
 /// Returns the test of a reproduction that needs no arguments besides its name.

@@ -294,8 +294,8 @@ fn numbers_in_all_places_are_checked() {
             "nics.0.mips: found -1; expected a whole number from 1 to 1000000",
         ),
         (
-            "nics = 9",
-            "nics: found 9; expected a whole number from 1 to 8",
+            "nics = 65",
+            "nics: found 65; expected a whole number from 1 to 64",
         ),
         (
             "wire.loss = 2",

@@ -268,15 +268,15 @@ mod tests {
     fn invalid_nics_are_refused_with_the_path_of_the_key() {
         let refused = |text: &str| experiment(text).validate().unwrap_err().to_string();
         for (text, message) in [
-            ("nics = 0", "nics: 0; expected 1 to 8"),
-            ("nics = []", "nics: 0; expected 1 to 8"),
+            ("nics = 0", "nics: 0; expected 1 to 64"),
+            ("nics = []", "nics: 0; expected 1 to 64"),
             (
-                "[[nics]]\ncount = 5\n[[nics]]\ncount = 4",
-                "nics: 9; expected 1 to 8",
+                "[[nics]]\ncount = 60\n[[nics]]\ncount = 5",
+                "nics: 65; expected 1 to 64",
             ),
             (
                 "[[nics]]\ncount = 0\n[[nics]]",
-                "nics.0.count: 0; expected 1 to 8",
+                "nics.0.count: 0; expected 1 to 64",
             ),
             (
                 "[[nics]]\n[[nics]]\nmisp = 1",

@@ -1,6 +1,5 @@
 //! Assignment of addresses: each NIC has a subnet that contains the server and the NIC's clients.
 
-use super::tick::MOST_NICS;
 use crate::config::MOST_CLIENTS;
 use baton_wire::Endpoint;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,16 +7,17 @@ use std::net::{IpAddr, Ipv4Addr};
 /// The server's port.
 const PORT: u16 = 80;
 
-/// Number of bits of an address that hold the NIC's number. Each NIC's subnet is a part of 10/8.
-const SUBNET_BITS: u32 = MOST_NICS.trailing_zeros();
-const SUBNET_SHIFT: u32 = 24 - SUBNET_BITS;
+/// Number of low bits of an address that the subnet of a NIC leaves to its hosts.
+const SUBNET_SHIFT: u32 = 21;
+/// The first subnet, 10.0.0.0/11. Those of further NICs follow.
+const FIRST_SUBNET: u32 = 0x0a00_0000;
 
 /// The server's address, and the first client's address within a subnet: 10.0.0.1 and 10.1.0.1 at the first NIC.
-const SERVER: u32 = 0x0a00_0001;
-const FIRST_CLIENT: u32 = 0x0a01_0001;
+const SERVER: u32 = FIRST_SUBNET + 1;
+const FIRST_CLIENT: u32 = FIRST_SUBNET + 0x0001_0001;
 
 const _: () = assert!(
-    (FIRST_CLIENT & 0x00ff_ffff) + MOST_CLIENTS < 1 << SUBNET_SHIFT,
+    FIRST_CLIENT - FIRST_SUBNET + MOST_CLIENTS < 1 << SUBNET_SHIFT,
     "all clients fit into one subnet"
 );
 
@@ -35,7 +35,7 @@ pub(super) fn client(nic: u8, number: u32) -> IpAddr {
 #[inline]
 pub(super) fn nic_of(address: IpAddr) -> u8 {
     match address {
-        IpAddr::V4(address) => (address.to_bits() >> SUBNET_SHIFT) as u8 & (MOST_NICS as u8 - 1),
+        IpAddr::V4(address) => ((address.to_bits() - FIRST_SUBNET) >> SUBNET_SHIFT) as u8,
         IpAddr::V6(address) => panic!("{address} is in no subnet"),
     }
 }
@@ -48,6 +48,7 @@ fn address(in_first_subnet: u32, nic: u8) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tick::MOST_NICS;
     use super::*;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Kinds of events.
 
 /// Maximum number of NICs of a machine, because their ticks have fixed indices.
-pub(crate) const MOST_NICS: u32 = 8;
+pub(crate) const MOST_NICS: u32 = 64;
 
 /// A kind of event. At most one event of each kind is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
