@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config = AdapterServiceConfig::default();
     let socket = std::env::temp_dir().join(format!("scheduler-{}.sock", std::process::id()));
     let listeners = Listeners::open(&socket, None, config.limits)?;
-    let mut service = AdapterService::new(config, listeners, adapter.host_mut())?;
+    let mut service = AdapterService::new(config, Some(listeners), adapter.host_mut())?;
     service.set_schedule(Box::new(LookupFirst));
 
     // Three SYNs arrive at the same time, and the scheduler decides in which order the adapter works on them.

@@ -2,7 +2,7 @@
 //!
 //! A frame comes from a [`port`]; [`Engine`] passes it to IP and TCP ([`baton_inet::Host`]) and then runs the application, whose segments
 //! leave the same way. The application is a web server, a client, or an [`adapter`] for the sockets of other processes ([`bus`] has the links
-//! to them). Everything runs in one thread. In steady state no segment causes an allocation, and payload is copied once in each direction.
+//! to them). Everything runs in one thread, or in one thread for each engine of an adapter. In steady state no segment causes an allocation, and payload is copied once in each direction.
 //!
 //! | to find | look in |
 //! |---|---|

@@ -3,7 +3,8 @@
 use crate::error::LiveError;
 use crate::namespace::{Namespace, ip, within};
 use crate::port::{
-    InterfaceError, LinkInfo, Offload, Offloads, Opened, Port, PortConfig, Tap, interface_exists,
+    InterfaceError, LinkInfo, Offload, Offloads, Opened, Port, PortConfig, Tap, boxed,
+    interface_exists,
 };
 use baton_inet::Cidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -37,14 +38,16 @@ pub struct LinkSpec {
     pub host_addresses: Vec<Cidr>,
     /// How the engine receives and sends the interface's frames; a TAP device is itself a port.
     pub port: PortConfig,
+    /// Number of engines, each of which gets a port.
+    pub engines: usize,
     /// Addresses of the engine: the kernel may not have them.
     pub engine_addresses: Vec<Cidr>,
 }
 
 /// A link that is up. Dropping it removes everything that was created for it.
 pub struct Link {
-    /// The engine's end. Dropped first: a TAP device disappears with it.
-    port: Box<dyn Port>,
+    /// The engines' end, at least one port. Dropped first: a TAP device disappears with it.
+    ports: Vec<Box<dyn Port + Send>>,
     /// Messages for the user.
     pub notes: Vec<String>,
     _made: Made,
@@ -80,26 +83,26 @@ impl Link {
             made.namespace = Some(Namespace::enter_or_make(name)?);
         }
         let namespace = spec.namespace.as_deref();
-        let Opened { port, notes } = match &spec.attachment {
+        let Opened { ports, notes } = match &spec.attachment {
             Attachment::Tap(name) => {
                 let existed = within(namespace, || interface_exists(name))?;
                 let mac = mac_for(name);
-                let tap = within(namespace, || Tap::open(name, mac))??;
+                let taps = within(namespace, || Tap::open_several(name, mac, spec.engines))??;
                 made.configure(namespace, name, &spec.host_addresses, existed)?;
                 Opened {
-                    port: Box::new(tap),
+                    ports: boxed(taps),
                     notes: Vec::new(),
                 }
             }
             Attachment::Veth(name) => made.veth(namespace, name, spec)?,
             Attachment::Interface(name) => {
                 made.configure_existing(namespace, name, &spec.host_addresses)?;
-                within(namespace, || spec.port.open(name))??
+                within(namespace, || spec.port.open(name, spec.engines))??
             }
         };
         check_addresses(namespace, &spec.engine_addresses)?;
         Ok(Self {
-            port,
+            ports,
             notes,
             _made: made,
         })
@@ -107,12 +110,12 @@ impl Link {
 
     /// Returns the properties of the engine's end.
     pub fn info(&self) -> &LinkInfo {
-        self.port.link()
+        self.ports[0].link()
     }
 
-    /// Returns the port, and a value that the caller must keep as long as it uses the port.
-    pub fn into_parts(self) -> (Box<dyn Port>, impl Sized) {
-        (self.port, self._made)
+    /// Returns a port for each engine, and a value that the caller must keep as long as it uses the ports.
+    pub fn into_parts(self) -> (Vec<Box<dyn Port + Send>>, impl Sized) {
+        (self.ports, self._made)
     }
 }
 
@@ -176,7 +179,13 @@ impl Made {
             let advice = "--veth creates an interface: give another name, or use it with --iface";
             return Err(InterfaceError::Present(name.to_owned(), advice).into());
         }
-        let mut add = vec!["link", "add", name, "type", "veth", "peer", "name", &peer];
+        let queues = spec.engines.to_string();
+        let several = ["numtxqueues", &queues, "numrxqueues", &queues];
+        let several = if spec.engines > 1 { &several[..] } else { &[] };
+        let mut add = vec!["link", "add", name];
+        add.extend(several);
+        add.extend(["type", "veth", "peer", "name", &peer]);
+        add.extend(several);
         if let Some(namespace) = namespace {
             add.extend(["netns", namespace]);
         }
@@ -190,7 +199,7 @@ impl Made {
         let _ = std::fs::write(quiet, "1");
         ip(&["link", "set", name, "up"])?;
         self.configure(namespace, &peer, &spec.host_addresses, false)?;
-        Ok(spec.port.open(name)?)
+        Ok(spec.port.open(name, spec.engines)?)
     }
 }
 

@@ -183,6 +183,31 @@ impl Snapshot {
         }
     }
 
+    /// Joins the snapshots of two engines of one adapter.
+    #[must_use]
+    pub fn joined(mut self, other: Self) -> Self {
+        self.connections.extend(other.connections);
+        self.time_wait += other.time_wait;
+        for row in other.listeners {
+            match (self.listeners.iter_mut()).find(|known| known.local == row.local) {
+                Some(known) => known.accept_queue += row.accept_queue,
+                None => self.listeners.push(row),
+            }
+        }
+        for row in other.neighbours {
+            if !self.neighbours.iter().any(|known| known.addr == row.addr) {
+                self.neighbours.push(row);
+            }
+        }
+        self.applications.extend(other.applications);
+        self.places.extend(other.places);
+        for (name, value) in other.counters {
+            let sum = self.counters.entry(name).or_default();
+            *sum += value;
+        }
+        self
+    }
+
     /// Adds how often a limit of the control socket took effect.
     #[must_use]
     pub fn with_control(mut self, stats: ControlStats) -> Self {

@@ -4,6 +4,7 @@ use super::port::ModeName;
 use super::size::{parse_memory, parse_size};
 use super::{DescriptorArgs, LinkArgs, TimelineArgs};
 use baton_host::SelectionConfig;
+use baton_live::adapter::MOST_ENGINES;
 use baton_live::bus::log::Level;
 use baton_live::{Admission, ServiceUser};
 use clap::{Args, ValueEnum, ValueHint};
@@ -86,9 +87,13 @@ pub struct AdapterArgs {
     /// Options for confinement beside the kernel.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// The core that the engine runs on [default: the last core that the process may use]
+    /// The core that the engine runs on; further engines run on the cores below [default: the last core that the process may use]
     #[arg(long, value_name = "N")]
     pub core: Option<usize>,
+    /// Number of engines, each with a thread, a core, and a queue of the interface. An application is served by one of them, so several
+    /// engines help servers with several processes. Not beside the kernel, and without captures and timelines
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MOST_ENGINES as i64))]
+    pub engines: u16,
     /// What happens to the connections of an application that has gone
     #[arg(long, value_name = "WHAT", default_value = "reset")]
     pub on_exit: OnExit,

@@ -27,9 +27,9 @@ pub struct About {
 }
 
 impl About {
-    pub(super) fn new(session: SessionId, peer: &Peer) -> Self {
+    pub(super) fn new(number: u32, peer: &Peer) -> Self {
         Self {
-            number: session.0,
+            number,
             pid: peer.pid,
             uid: peer.uid,
             name: match peer.peer {
@@ -85,20 +85,20 @@ impl Links<Bytes> for ApplicationLinks<'_> {
 }
 
 impl Attached {
-    /// Registers the application's link to wake up the loop.
+    /// Registers the application's link to wake up the loop. `number` is how users know the application.
     ///
     /// # Errors
     /// The system has no space for another descriptor.
     pub(super) fn new(
         now: Time,
-        session: SessionId,
+        (session, number): (SessionId, u32),
         link: AnyAdapterLink,
         wakeups: &Wakeups,
     ) -> io::Result<Self> {
         let interest = link.interest();
         wakeups.add(link.as_fd(), interest, session.0)?;
         Ok(Self {
-            about: About::new(session, link.application()),
+            about: About::new(number, link.application()),
             session,
             link: Counted::new(link),
             since: now,

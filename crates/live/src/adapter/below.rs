@@ -1,8 +1,9 @@
 //! What is below an adapter's sockets: a host with TCP and an interface, and packets that belong to no connection of the adapter.
 
 use super::beside::Beside;
+use super::siblings::Siblings;
 use baton_bus::link::LinkError;
-use baton_inet::{Host, LookedUp, Unclaimed};
+use baton_inet::{Host, LookedUp, Passing, Unclaimed};
 use baton_nic::adapter::{Adapter, SessionId};
 use baton_nic::{Links, Lower, Owner, Process, Work};
 use baton_tcp::Stack;
@@ -15,6 +16,10 @@ pub struct Below<'a> {
     pub host: &'a mut Host,
     /// Present if a kernel owns the interface.
     pub beside: Option<&'a mut Beside>,
+    /// Present if the adapter has several engines.
+    pub siblings: Option<&'a mut Siblings>,
+    /// Number of engines that the packets have visited before this one.
+    pub visits: u32,
     /// Whether unclaimed packets are dropped instead of answered.
     pub quiet: bool,
     /// Number of segments that the host has received since the process last looked, if all work is done at once.
@@ -57,23 +62,34 @@ impl Below<'_> {
     /// Makes the host keep the packets that no connection claims, unless its stack may answer them immediately.
     fn keep_unclaimed(&mut self, adapter: &Adapter<Bytes>) {
         let keeps = self.quiet || self.beside.is_some() || adapter.passes_packets();
-        self.host.pass_unclaimed(keeps);
+        self.host.pass_unclaimed(match (&self.siblings, keeps) {
+            (Some(_), _) => Passing::Listeners,
+            (None, true) => Passing::Unclaimed,
+            (None, false) => Passing::Nothing,
+        });
     }
 
-    /// Passes unclaimed packets to the hosts that want them, and counts them. The stack answers the others, unless `quiet`.
-    fn pass_unclaimed(&mut self, now: Time, adapter: &mut Adapter<Bytes>) {
+    /// Passes unclaimed packets to the hosts that want them or to the next engine, and counts them. The stack answers the others, unless
+    /// `quiet`.
+    pub(super) fn pass_unclaimed(&mut self, now: Time, adapter: &mut Adapter<Bytes>) {
         if let Some(beside) = &mut self.beside {
             self.unclaimed += beside.hold(now, self.host);
             return;
         }
-        while let Some(Unclaimed { flow, packet }) = self.host.poll_unclaimed() {
+        while let Some(Unclaimed { flow, kind, packet }) = self.host.poll_unclaimed() {
             self.unclaimed += 1;
-            match adapter.host_for(flow.local) {
-                Some(socket) => adapter.pass(socket, packet),
-                None if self.quiet => {
+            let is_accepting = || adapter.is_accepting(self.host.stack(), flow.local);
+            match (adapter.host_for(flow.local), &mut self.siblings) {
+                (Some(socket), _) => adapter.pass(socket, packet),
+                (None, Some(siblings))
+                    if siblings.must_forward(self.visits, kind, is_accepting()) =>
+                {
+                    siblings.forward(packet, self.visits);
+                }
+                _ if self.quiet => {
                     self.host.handle_packet(now, packet);
                 }
-                None => {
+                _ => {
                     self.host.handle_stray(now, packet);
                 }
             }

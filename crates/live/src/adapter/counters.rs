@@ -57,6 +57,11 @@ impl SnapshotSource for AdapterService {
             add_fields("beside", beside.stats(), counters);
             add_fields("captured", &beside.captured(), counters);
         }
+        if let Some(siblings) = &self.siblings {
+            add_fields("engines", siblings.stats(), counters);
+            // The sum over all engines is their number.
+            counters.insert("engines.count".to_owned(), 1);
+        }
         for (reason, count) in stats.cut_off.iter() {
             counters.insert(format!("applications.cut_off.{reason}"), count);
         }
@@ -98,6 +103,7 @@ impl SnapshotSource for AdapterService {
     }
 
     fn application_of(&self, conn: ConnId) -> Option<u32> {
-        self.adapter().session_of(conn).map(|session| session.0)
+        let session = self.adapter().session_of(conn)?;
+        Some(self.number_of(session))
     }
 }

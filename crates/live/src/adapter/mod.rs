@@ -1,6 +1,6 @@
 //! The adapter process: the engine serves applications that run in other processes (batching, "Event-driven TCP").
 //!
-//! [`run_adapter`] is the loop of its only thread. [`AdapterService`] runs on the engine: applications attach through its [`Listeners`], and
+//! [`run_adapter`] is the loop of its thread, or of each thread of an adapter with several engines ([`Siblings`]). [`AdapterService`] runs on the engine: applications attach through its [`Listeners`], and
 //! each turn of the loop moves data and requests between each application and the host's stack, up to a limit per application. An application
 //! that does not read its answers stalls only itself, one that breaks the rules is cut off, and the connections of one that has exited are
 //! reset or closed in order.
@@ -25,6 +25,7 @@ mod notice;
 mod rows;
 mod run;
 mod service;
+mod siblings;
 mod timeline;
 mod wakeups;
 
@@ -41,4 +42,5 @@ pub use notice::Notice;
 pub use rows::{ApplicationRow, BusRow, RingRow};
 pub use run::run_adapter;
 pub use service::{AdapterService, ApplicationStats};
+pub use siblings::{MOST_ENGINES, SiblingStats, Siblings};
 pub use timeline::AdapterTimeline;

@@ -18,15 +18,18 @@ use std::time::{Duration, Instant};
 /// Longest time to spin before sleeping: about the cost of sleeping, being woken and getting going again.
 const LONGEST_SPIN: Duration = Duration::from_micros(50);
 
-/// Serves applications until `stop` requests the end, then shuts down. Meanwhile answers questions at `control` and passes notices about
-/// applications to `operator`.
+/// Maximum time that an answer waits for the state of other engines.
+const LONGEST_ANSWER: Duration = Duration::from_millis(500);
+
+/// Serves applications until `stop` requests the end, then shuts down. Meanwhile answers questions at `control`, which only the first of
+/// several engines has, and passes notices about applications to `operator`.
 ///
 /// # Errors
 /// The port has failed.
 pub fn run_adapter<T: Port>(
     engine: &mut Engine<T>,
     service: &mut AdapterService,
-    control: &mut ControlSocket,
+    mut control: Option<&mut ControlSocket>,
     stop: impl Fn() -> Stop,
     mut operator: impl FnMut(&Notice),
 ) -> Result<(), LiveError> {
@@ -45,12 +48,22 @@ pub fn run_adapter<T: Port>(
         if service.has_ended(now, engine.host()) {
             return finish(engine, service);
         }
-        if throttle.is_due(now) {
+        while let Some(asker) = service.poll_question() {
+            // The asker waits for a limited time only.
+            let _ = asker.send(Snapshot::take(engine, service));
+        }
+        if let Some(control) = control.as_deref_mut()
+            && throttle.is_due(now)
+        {
             let limits = control.stats();
             control.serve_questions(|asker, question, stream| match question {
                 Question::Stat => {
-                    let snapshot = Snapshot::take(engine, service).with_control(limits);
+                    let snapshot = take_of_all(engine, service).with_control(limits);
                     Some(snapshot.seen_by(asker).to_line())
+                }
+                Question::Capture(_) if service.siblings.is_some() => {
+                    let why = "an adapter with several engines cannot capture; expected --engines 1, or a capture of the interface by tcpdump";
+                    Some(Refused::line(why))
                 }
                 Question::Capture(spec) => begin_capture(engine, asker, spec, stream).err(),
             });
@@ -61,10 +74,25 @@ pub fn run_adapter<T: Port>(
             // Let threads that share the core run, such as that of the application that the adapter has just woken.
             rustix::thread::sched_yield();
         } else if service.prepare_to_sleep() {
-            sleep(engine, service, control, &mut throttle)
+            sleep(engine, service, control.as_deref(), &mut throttle)
                 .map_err(LiveError::failed("cannot wait for frames and applications"))?;
         }
     }
+}
+
+/// Takes a snapshot of all engines. An engine that does not answer in time is missing from it.
+fn take_of_all<T: Port>(engine: &Engine<T>, service: &mut AdapterService) -> Snapshot {
+    let answers = service.ask_siblings();
+    let own = Snapshot::take(engine, service);
+    let Some(answers) = answers else {
+        return own;
+    };
+    let until = Instant::now() + LONGEST_ANSWER;
+    let next = || {
+        let left = until.saturating_duration_since(Instant::now());
+        answers.recv_timeout(left).ok()
+    };
+    std::iter::from_fn(next).fold(own, Snapshot::joined)
 }
 
 /// Starts sending captured frames through a duplicate of `stream`.
@@ -106,11 +134,11 @@ pub(super) fn turn<T: Port>(
 fn sleep<T: Port>(
     engine: &mut Engine<T>,
     service: &mut AdapterService,
-    control: &ControlSocket,
+    control: Option<&ControlSocket>,
     throttle: &mut Throttle,
 ) -> io::Result<()> {
     let due = service.poll_timeout();
-    let ready = control::wait(engine, due, service.fds(), Some(control), throttle)?;
+    let ready = control::wait(engine, due, service.fds(), control, throttle)?;
     service.awake(engine.now(), &ready)
 }
 

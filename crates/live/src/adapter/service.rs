@@ -7,6 +7,7 @@ use super::config::AdapterServiceConfig;
 use super::cutoff::CutOffs;
 use super::listeners::Listeners;
 use super::notice::Notice;
+use super::siblings::{Message, Siblings, is_for_all};
 use super::timeline::AdapterTimeline;
 use super::wakeups::Wakeups;
 use crate::capture::flow_of;
@@ -14,10 +15,11 @@ use crate::clock::Clock;
 use crate::ending::{End, Stop};
 use crate::engine::Application;
 use crate::error::LiveError;
+use crate::snapshot::Snapshot;
 use crate::throttle::Throttle;
 use baton_bus::link::LinkError;
 use baton_bus::{Batching, BatchingRule};
-use baton_inet::Host;
+use baton_inet::{Host, Passing};
 use baton_iolib::{AnyAdapterLink, Lines};
 use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId};
 use baton_nic::{Config, Governor, Process, Schedule};
@@ -30,6 +32,7 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc;
 use std::time::Instant;
 use std::vec::Drain;
 
@@ -45,6 +48,11 @@ pub(super) const QUIET_START: Span = Span::from_secs(2);
 const FEW: usize = 4;
 /// Maximum number of pending notices; later ones are discarded.
 const MOST_NOTICES: usize = 256;
+
+/// Number of the bell of other engines among the descriptors that wake up the loop; applications have smaller ones.
+const OF_SIBLINGS: u32 = u32::MAX;
+/// Maximum number of messages of other engines that one turn of the loop handles.
+const MOST_MESSAGES: usize = 256;
 
 /// Makes the batching rule for an application, given the number of descriptors in its ring.
 type MakeBatching = dyn Fn(u32) -> Box<dyn BatchingRule>;
@@ -74,11 +82,15 @@ pub struct AdapterService {
     pub(super) process: Process<Bytes>,
     /// Present if a kernel owns the interface and the adapter serves only connections that were taken out of that kernel.
     pub(super) beside: Option<Beside>,
+    /// Present if the adapter has several engines.
+    pub(super) siblings: Option<Siblings>,
+    /// Where other engines expect this one's state.
+    questions: Vec<mpsc::Sender<Snapshot>>,
     batching: Option<Box<MakeBatching>>,
     /// Time at which the engine's clock started, on CLOCK_MONOTONIC, in ns. With `None`, applications get no timestamps.
     epoch_ns: Option<u64>,
     on_exit: Ending,
-    /// `None` once the shutdown has begun.
+    /// `None` once the shutdown has begun, and for all engines of an adapter but the first.
     listeners: Option<Listeners>,
     /// Applications, indexed by the number of their session.
     applications: Vec<Option<Attached>>,
@@ -103,16 +115,17 @@ pub struct AdapterService {
 }
 
 impl AdapterService {
-    /// Creates an adapter with the addresses of `host`, for applications that attach through `listeners`.
+    /// Creates an adapter with the addresses of `host`, for applications that attach through `listeners` or are assigned to this engine by
+    /// the first of several.
     ///
     /// # Errors
     /// The parameters cannot work, or the process has no descriptors left.
     pub fn new(
         config: AdapterServiceConfig,
-        listeners: Listeners,
+        listeners: Option<Listeners>,
         host: &mut Host,
     ) -> Result<Self, LiveError> {
-        host.pass_unclaimed(true);
+        host.pass_unclaimed(Passing::Unclaimed);
         if let Some(bytes) = config.memory {
             host.stack_mut().limit_memory(bytes);
         }
@@ -128,10 +141,12 @@ impl AdapterService {
             adapter,
             process: (config.firmware.as_ref()).map_or_else(Process::all_at_once, Process::new),
             beside: None,
+            siblings: None,
+            questions: Vec::new(),
             batching: None,
             epoch_ns: None,
             on_exit: config.on_exit,
-            listeners: Some(listeners),
+            listeners,
             applications: Vec::new(),
             wakeups: Wakeups::new()
                 .map_err(LiveError::failed("cannot wait for several applications"))?,
@@ -161,7 +176,7 @@ impl AdapterService {
         &self.adapter
     }
 
-    /// Returns the listeners, or `None` once the shutdown has begun.
+    /// Returns the listeners, or `None` once the shutdown has begun or if the engine is not the first of its adapter.
     pub fn listeners(&self) -> Option<&Listeners> {
         self.listeners.as_ref()
     }
@@ -207,6 +222,20 @@ impl AdapterService {
         self.adapter.set_custody(Box::new(beside.custody()));
         self.adapter.settle_before_export(LONGEST_SETTLE);
         self.beside = Some(beside);
+    }
+
+    /// Makes this the service of one of several engines of an adapter. Must be called before applications attach.
+    ///
+    /// # Errors
+    /// The system has no space for another descriptor.
+    pub fn set_siblings(&mut self, siblings: Siblings) -> io::Result<()> {
+        let config = self.adapter.config();
+        let registry = siblings.port_registry(config.first_port..=config.last_port);
+        self.adapter.set_port_registry(registry);
+        self.wakeups
+            .add(siblings.as_fd(), PollFlags::IN, OF_SIBLINGS)?;
+        self.siblings = Some(siblings);
+        Ok(())
     }
 
     /// Starts recording in `timeline`.
@@ -264,19 +293,93 @@ impl AdapterService {
 
     /// Attaches the applications that wait at the listeners.
     fn welcome(&mut self, now: Time, stack: &mut Stack<Bytes>) {
-        let mut attached: Vec<_> = self.attached().map(|one| one.about.uid).collect();
+        let own = || self.attached().map(|one| one.about.uid).collect();
+        let mut attached: Vec<_> = self.siblings.as_ref().map_or_else(own, Siblings::users);
         while let Some(link) = self
             .listeners
             .as_mut()
             .and_then(|listeners| listeners.next(&attached))
         {
             attached.push(link.application().uid);
-            self.attach(now, stack, link);
+            let own = match &mut self.siblings {
+                Some(siblings) => siblings.place(link),
+                None => Some(link),
+            };
+            if let Some(link) = own {
+                self.attach(now, stack, link);
+            }
         }
+    }
+
+    /// Handles messages of other engines.
+    fn read_messages(&mut self, now: Time, host: &mut Host) {
+        for _ in 0..MOST_MESSAGES {
+            let Some(message) = self.siblings.as_mut().and_then(Siblings::receive) else {
+                break;
+            };
+            self.busy = true;
+            match message {
+                Message::Application(link) => self.attach(now, host.stack_mut(), link),
+                Message::Packet(packet, visits) => self.take_visitor(now, host, packet, visits),
+                Message::Frame(frame) => {
+                    host.handle_frame(now, frame);
+                    // The first engine answers what belongs to no engine.
+                    while host.poll_unclaimed().is_some() {}
+                }
+                Message::Question(asker) => self.questions.push(asker),
+            }
+        }
+        if let Some(siblings) = &mut self.siblings {
+            siblings.release_ports(now, host.stack());
+        }
+    }
+
+    /// Handles a packet that other engines have passed on.
+    fn take_visitor(&mut self, now: Time, host: &mut Host, packet: Bytes, visits: u32) {
+        let mut below = Below {
+            quiet: self.is_quiet(now),
+            host,
+            beside: None,
+            siblings: self.siblings.as_mut(),
+            visits: 0,
+            arrived: 0,
+            unclaimed: 0,
+            room: 0,
+            frames: &mut Vec::new(),
+            end: &mut |_| {},
+        };
+        // Packets that the interface delivered to this engine first.
+        below.pass_unclaimed(now, &mut self.adapter);
+        below.visits = visits;
+        below.host.offer_packet(now, packet);
+        below.pass_unclaimed(now, &mut self.adapter);
+    }
+
+    /// Returns a place to which another engine expects this one's state to be sent.
+    pub(super) fn poll_question(&mut self) -> Option<mpsc::Sender<Snapshot>> {
+        self.questions.pop()
+    }
+
+    /// Asks the other engines, if any, for their state.
+    pub(super) fn ask_siblings(&mut self) -> Option<mpsc::Receiver<Snapshot>> {
+        self.siblings.as_mut().map(Siblings::ask)
+    }
+
+    /// Returns the number by which users know an application of this engine.
+    pub(super) fn number_of(&self, session: SessionId) -> u32 {
+        let (number, engines) = match &self.siblings {
+            Some(siblings) => (siblings.number() as u32, siblings.engines() as u32),
+            None => (0, 1),
+        };
+        session.0 * engines + number
     }
 
     /// Attaches the application at the other end of `link`.
     fn attach(&mut self, now: Time, stack: &mut Stack<Bytes>, link: AnyAdapterLink) {
+        let user = link.application().uid;
+        if self.end.has_begun() {
+            return self.forget_user(user);
+        }
         let geometry = *link.geometry();
         let epoch_ns = self.epoch_ns.filter(|_| link.is_local());
         let common = &self.adapter.config().batching;
@@ -288,14 +391,15 @@ impl AdapterService {
         // Dropping the link informs an application that cannot be served.
         let Ok(session) = self.adapter.attach_with(&batching, geometry.ring_depth) else {
             self.stats.not_attached += 1;
-            return;
+            return self.forget_user(user);
         };
-        let Ok(application) = Attached::new(now, session, link, &self.wakeups) else {
+        let number = self.number_of(session);
+        let Ok(application) = Attached::new(now, (session, number), link, &self.wakeups) else {
             self.adapter.detach(now, stack, session, Ending::Reset);
             self.stats.not_attached += 1;
-            return;
+            return self.forget_user(user);
         };
-        if let Some(user) = application.link.link().application().uid {
+        if let Some(user) = user {
             self.adapter.set_user(session, user);
         }
         if let Some(epoch_ns) = epoch_ns {
@@ -316,6 +420,13 @@ impl AdapterService {
         self.applications[index] = Some(application);
     }
 
+    /// Records for the other engines that an application has gone.
+    fn forget_user(&self, user: Option<u32>) {
+        if let Some(siblings) = &self.siblings {
+            siblings.application_left(user);
+        }
+    }
+
     // --- applications work ---
 
     /// Returns whether an unclaimed packet may belong to a host that has yet to attach or that has just taken back its connections, which a
@@ -333,6 +444,8 @@ impl AdapterService {
             quiet: self.is_quiet(now),
             host,
             beside: self.beside.as_mut(),
+            siblings: self.siblings.as_mut(),
+            visits: 0,
             arrived: u32::try_from(received - before).unwrap_or(u32::MAX),
             unclaimed: 0,
             room: 0,
@@ -387,6 +500,7 @@ impl AdapterService {
             return;
         };
         let about = application.about.clone();
+        self.forget_user(about.uid);
         self.stats.reclaimed_bytes += application.memory_bytes();
         application.stop_waiting(&self.wakeups);
         let ending = match error {
@@ -449,6 +563,7 @@ impl AdapterService {
         for application in std::mem::take(&mut self.applications).into_iter().flatten() {
             let session = application.session;
             self.stats.reclaimed_bytes += application.memory_bytes();
+            self.forget_user(application.about.uid);
             self.detach(now, stack, session, Ending::Drain);
         }
     }
@@ -462,6 +577,10 @@ impl AdapterService {
 
     /// Asks all applications to ring from now on. Returns false if there is something to do already.
     pub fn prepare_to_sleep(&mut self) -> bool {
+        let siblings = self.siblings.as_mut();
+        if !siblings.is_none_or(Siblings::prepare_to_sleep) {
+            return false;
+        }
         for application in self.applications.iter_mut().flatten() {
             if application.asleep {
                 continue;
@@ -487,6 +606,9 @@ impl AdapterService {
         };
         self.listeners_throttle
             .handle_wait(now, at_listeners.contains(&true));
+        if let Some(siblings) = &mut self.siblings {
+            siblings.awake();
+        }
         if !rung {
             return Ok(());
         }
@@ -520,6 +642,12 @@ impl Application for AdapterService {
                 timeline.frame(now, Way::In, frame);
             }
         }
+        if let Some(siblings) = &mut self.siblings {
+            let frames = frames.as_slice().iter();
+            for frame in frames.filter(|frame| is_for_all(frame)) {
+                siblings.broadcast(frame);
+            }
+        }
         if self.process.does_all() {
             return host.handle_frames(now, frames);
         }
@@ -532,6 +660,7 @@ impl Application for AdapterService {
 
     fn handle(&mut self, now: Time, host: &mut Host) {
         self.busy = false;
+        self.read_messages(now, host);
         if self.listeners_throttle.is_due(now) {
             self.welcome(now, host.stack_mut());
         }
@@ -608,6 +737,8 @@ impl AdapterService {
             quiet: self.is_quiet(now),
             host,
             beside: self.beside.as_mut(),
+            siblings: self.siblings.as_mut(),
+            visits: 0,
             arrived: 0,
             unclaimed: 0,
             room: most,

@@ -14,21 +14,21 @@ pub enum PortConfig {
     AfXdp(AfXdpConfig),
 }
 
-/// A port, with notes for its user.
+/// Ports, with notes for their user.
 pub struct Opened {
-    /// The port.
-    pub port: Box<dyn Port + Send>,
+    /// The ports of one interface: at least one.
+    pub ports: Vec<Box<dyn Port + Send>>,
     /// Notes, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl PortConfig {
-    /// Opens the port on the interface `name` in this thread's network namespace, and switches off offloads of the interface that would
+    /// Opens `count` ports, among which the kernel distributes connections, on the interface `name` in this thread's network namespace, and switches off offloads of the interface that would
     /// deliver frames unlike those on a wire.
     ///
     /// # Errors
     /// The interface does not exist, the process lacks the permission, or XDP cannot be used; see [`XdpError`].
-    pub fn open(&self, name: &str) -> Result<Opened, XdpError> {
+    pub fn open(&self, name: &str, count: usize) -> Result<Opened, XdpError> {
         let mut notes = Vec::new();
         if switch_gro_off(name)? {
             let advice = match self {
@@ -41,16 +41,22 @@ impl PortConfig {
                 "switched generic receive offload (gro) off on {name}{advice}"
             ));
         }
-        let port: Box<dyn Port + Send> = match self {
-            Self::Packet(config) => Box::new(PacketSocket::open(name, config)?),
+        let ports = match self {
+            Self::Packet(config) => boxed(PacketSocket::open_several(name, config, count)?),
             Self::AfXdp(config) => {
-                let port = AfXdp::open(name, config)?;
-                notes.push(told(name, &port));
-                Box::new(port)
+                let ports = AfXdp::open_several(name, config, count)?;
+                notes.push(told(name, &ports));
+                boxed(ports)
             }
         };
-        Ok(Opened { port, notes })
+        Ok(Opened { ports, notes })
     }
+}
+
+/// Returns the ports as ports of any kind.
+pub(crate) fn boxed<T: Port + Send + 'static>(ports: Vec<T>) -> Vec<Box<dyn Port + Send>> {
+    let boxed = |port| Box::new(port) as Box<dyn Port + Send>;
+    ports.into_iter().map(boxed).collect()
 }
 
 /// Switches generic receive offload off; returns whether it was on.
@@ -61,12 +67,13 @@ fn switch_gro_off(name: &str) -> Result<bool, InterfaceError> {
     Ok(was_on)
 }
 
-fn told(name: &str, port: &AfXdp) -> String {
-    let copies = match port.is_zero_copy() {
+fn told(name: &str, ports: &[AfXdp]) -> String {
+    let copies = match ports.iter().all(AfXdp::is_zero_copy) {
         true => "without copies",
         false => "with a copy of each frame",
     };
-    let (mode, queues) = (port.mode(), port.queues());
+    let queues: usize = ports.iter().map(AfXdp::queues).sum();
+    let mode = ports[0].mode();
     let plural = if queues == 1 { "" } else { "s" };
     format!(
         "AF_XDP takes all frames of {name} in {mode} mode, {copies}, from {queues} queue{plural}; the kernel receives none of them"

@@ -24,6 +24,7 @@ mod watched;
 pub use af_xdp::{AfXdp, AfXdpConfig};
 pub use batch::Batch;
 pub use baton_iolib::Arena;
+pub(crate) use choice::boxed;
 pub use choice::{Opened, PortConfig};
 pub use counted::{Counted, Traffic};
 pub use driver::{Driver, DriverCounter};

@@ -69,6 +69,37 @@ pub fn set_option<T: Copy>(
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, values.as_ptr().cast(), len) })
 }
 
+/// Spreads the frames that packet sockets receive over them, by a hash of each frame's flow. Both directions of a connection have the same
+/// hash.
+///
+/// # Errors
+/// Errors of the system calls.
+pub fn share_frames(sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let [first, others @ ..] = sockets else {
+        return Ok(());
+    };
+    let kind = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_UNIQUEID;
+    set_option(*first, libc::SOL_PACKET, libc::PACKET_FANOUT, &[kind << 16])?;
+    let mut group: u32 = 0;
+    let mut len = mem::size_of_val(&group) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes, the size of the number.
+    check(unsafe {
+        libc::getsockopt(
+            first.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_FANOUT,
+            (&raw mut group).cast(),
+            &mut len,
+        )
+    })?;
+    // The number of the group, and the kind without the request for a number.
+    let group = group & 0xffff | libc::PACKET_FANOUT_HASH << 16;
+    for socket in others {
+        set_option(*socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &[group])?;
+    }
+    Ok(())
+}
+
 /// Returns the counters of a packet socket since the last call: frames, and those among them that were dropped for lack of space.
 ///
 /// # Errors

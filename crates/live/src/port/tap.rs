@@ -37,8 +37,27 @@ impl Tap {
     ///
     /// # Errors
     /// Another program is attached, the name belongs to another kind of interface, or the process lacks the permission.
-    #[allow(unsafe_code)]
     pub fn open(name: &str, mac: [u8; 6]) -> Result<Self, InterfaceError> {
+        Self::attach(name, mac, false)
+    }
+
+    /// Attaches to `count` queues of the TAP device `name`, among which the kernel distributes connections: it sends the frames of a
+    /// connection to the queue that last sent a frame of it.
+    ///
+    /// # Errors
+    /// The errors of [`Tap::open`]; an existing device must have been created with several queues.
+    pub fn open_several(
+        name: &str,
+        mac: [u8; 6],
+        count: usize,
+    ) -> Result<Vec<Self>, InterfaceError> {
+        (0..count)
+            .map(|_| Self::attach(name, mac, count > 1))
+            .collect()
+    }
+
+    #[allow(unsafe_code)]
+    fn attach(name: &str, mac: [u8; 6], is_one_of_several: bool) -> Result<Self, InterfaceError> {
         let what = "attach to";
         let refuse = |error| InterfaceError::of(what, name, error);
         let mut request = request_for(name).map_err(refuse)?;
@@ -48,12 +67,18 @@ impl Tap {
             error => refuse(error.into()),
         })?;
         // Each read or write transfers a virtual header and one Ethernet frame, without packet information.
-        let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        let mut flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        if is_one_of_several {
+            flags |= libc::IFF_MULTI_QUEUE;
+        }
         request.ifr_ifru.ifru_flags = flags as libc::c_short;
         let attach = interface_ioctl(fd.as_fd(), libc::TUNSETIFF as libc::Ioctl, &mut request);
         attach.map_err(|error| match error.raw_os_error() {
             Some(libc::EINVAL) if interface::interface_exists(name) => {
-                let advice = "it is not a TAP device: give another name, or use it with --iface";
+                let advice = match is_one_of_several {
+                    true => "it is not a TAP device with several queues: give another name, or create it by `ip tuntap add NAME mode tap multi_queue`",
+                    false => "it is not a TAP device: give another name, or use it with --iface",
+                };
                 InterfaceError::Present(name.to_owned(), advice)
             }
             _ => refuse(error),

@@ -55,6 +55,18 @@ pub enum XdpError {
         /// Number of the queue.
         queue: u32,
     },
+    /// The interface has fewer queues than there are engines.
+    #[error(
+        "{name} has {queues} receive queues, and {wanted} engines need one each; expected fewer --engines, or more queues (ethtool -L {name} combined {wanted})"
+    )]
+    FewQueues {
+        /// Name of the interface.
+        name: String,
+        /// Number of its queues.
+        queues: usize,
+        /// Number of engines.
+        wanted: usize,
+    },
     /// Frames of the interface do not fit into the sockets' memory.
     #[error(
         "frames of {name} are too long for AF_XDP: its MTU is {mtu}, expected at most {most}; run `ip link set dev {name} mtu {most}`"

@@ -123,7 +123,7 @@ pub fn serve(
     let host = Host::new(opened.interface, Config::default(), 1).expect("valid addresses");
     let port: Box<dyn Port> = Box::new(Faults::new(opened.port, faults, 1));
     let mut engine = Engine::new(host, port, Clock::start());
-    let service = AdapterService::new(config, listeners, engine.host_mut());
+    let service = AdapterService::new(config, Some(listeners), engine.host_mut());
     let mut service = service.expect("a valid configuration");
     service.set_beside(opened.beside, engine.host_mut().stack_mut());
     let mut control = ControlSocket::bind(&path.join("control")).expect("a free path");
@@ -131,7 +131,7 @@ pub fn serve(
         true => Stop::InOrder,
         false => Stop::No,
     };
-    run_adapter(&mut engine, &mut service, &mut control, until, |_| {})
+    run_adapter(&mut engine, &mut service, Some(&mut control), until, |_| {})
         .expect("the interface exists");
 }
 

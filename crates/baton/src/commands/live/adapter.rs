@@ -1,6 +1,7 @@
 //! `baton live adapter`: runs the engine for applications of other processes.
 
 use super::descriptors::batching;
+use super::engine::Prepared;
 use super::log::daemon_log;
 use super::{admit, broker, confine_to, control_at, engine, service_user, stop};
 use crate::cli::{
@@ -10,41 +11,38 @@ use crate::failure::Failure;
 use crate::output::{note, print, reason, tell};
 use crate::runner::Interrupt;
 use baton_live::adapter::{
-    AdapterService, AdapterServiceConfig, AdapterTimeline, Listeners, run_adapter,
+    AdapterService, AdapterServiceConfig, AdapterTimeline, Listeners, Siblings, run_adapter,
 };
 use baton_live::broker::end_predecessor;
 use baton_live::bus::log::{Level, Log};
 use baton_live::port::Port;
 use baton_live::{
-    Confinement, ControlSocket, Engine, Places, ServiceUser, Snapshot, keep_no_privileges,
-    pin_to_core, usable_memory,
+    Confinement, ControlSocket, Engine, Places, ServiceUser, Snapshot, Stop, allowed_cores,
+    keep_no_privileges, pin_to_core, usable_memory,
 };
 use baton_nic::adapter::{AdapterConfig, Ending};
 use baton_nic::{Config, LoadControl, LoadMeasure, Relief, Scheduler};
 use baton_report::grouped;
 use rustix::fs::{Access, access};
+use std::io;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ScopedJoinHandle};
 
 /// Runs the command until it is interrupted. Beside a kernel, this thread runs the engine, because a waiting thread would keep its
-/// privileges. Otherwise the engine has a thread of its own, and only that thread is bound to a core.
+/// privileges. Otherwise each engine has a thread of its own, and only those threads are bound to cores.
 ///
 /// # Errors
 /// Fails on bad input, or if an interface fails.
 pub fn execute(arguments: &AdapterArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     refuse_strangers(arguments)?;
+    refuse_several_engines(arguments)?;
     let config = config(arguments)?;
     if arguments.is_beside() {
         return run_beside_kernel(arguments, config, interrupt);
     }
-    thread::scope(|scope| {
-        let engine = thread::Builder::new()
-            .name("engine".to_owned())
-            .spawn_scoped(scope, || run(arguments, config, interrupt))
-            .map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
-        engine.join().unwrap_or_else(|panic| resume_unwind(panic))
-    })
+    run(arguments, config, interrupt)
 }
 
 fn config(arguments: &AdapterArgs) -> Result<AdapterServiceConfig, Failure> {
@@ -91,6 +89,26 @@ fn refuse_strangers(arguments: &AdapterArgs) -> Result<(), Failure> {
                 "--listen-tcp {address}: clients that connect over TCP are not authenticated; expected a loopback address, which a tunnel can \
                  lead to, or --trust-network if everyone on the network is trusted"
             )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what needs a single engine if there are several.
+fn refuse_several_engines(arguments: &AdapterArgs) -> Result<(), Failure> {
+    let needs_one = [
+        (arguments.broker.is_some(), "--broker"),
+        (arguments.handoff.is_some(), "--handoff"),
+        (arguments.link.pcap.is_some(), "--pcap"),
+        (arguments.timeline.file.is_some(), "--timeline"),
+    ];
+    match needs_one.into_iter().find(|&(given, _)| given) {
+        Some((_, option)) if arguments.engines > 1 => {
+            let engines = arguments.engines;
+            let text = format!(
+                "--engines {engines}: {option} works with one engine only; expected --engines 1"
+            );
+            Err(Failure::BadInput(text))
         }
         _ => Ok(()),
     }
@@ -166,41 +184,146 @@ fn load_control(arguments: &AdapterArgs) -> Result<LoadControl, Failure> {
     })
 }
 
+/// Runs the engines of an adapter with addresses of its own, each on a thread.
 fn run(
     arguments: &AdapterArgs,
-    mut config: AdapterServiceConfig,
+    config: AdapterServiceConfig,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let log = daemon_log("adapter", arguments.log_level, Level::default())?;
-    let core = pin_to_core(arguments.core)?;
     if arguments.replace {
         let text = "--replace: expected --handoff or --broker, because only an adapter beside the kernel can give its connections back";
         return Err(Failure::BadInput(text.to_owned()));
     }
     let sockets = Sockets::of(arguments, Places::here(), None);
-    let mut control = sockets.control()?;
+    let control = sockets.control()?;
     let listeners = sockets.listen(&config)?;
-    let mut running = engine::start(&arguments.link, tcp_config(&arguments.link))?;
-    let engine = &mut running.engine;
-    config.adapter.port_seed = running.seed;
-    let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
-    service.set_clock(engine.clock());
-    let addresses: Vec<String> = arguments
-        .link
-        .addr
-        .iter()
+    let engines = usize::from(arguments.engines);
+    let cores = cores_for(arguments.core, engines)?;
+    let (prepared, _kept) = engine::prepare(&arguments.link, engines)?;
+    let config = part_of(config, engines);
+    let siblings = Siblings::of(engines).map_err(|error| {
+        Failure::Failed(format!("cannot connect the engines: {}", reason(&error)))
+    })?;
+    let addresses = arguments.link.addr.iter();
+    let addresses: Vec<String> = addresses
         .map(|address| address.addr().to_string())
         .collect();
+    let on_cores: Vec<String> = cores.iter().map(usize::to_string).collect();
     let text = format!(
-        "offloading TCP of {} on core {core}; attach a server: baton live serve --adapter {} --root .",
+        "offloading TCP of {} on core{} {}; attach a server: baton live serve --adapter {} --root .",
         addresses.join(", "),
+        if engines == 1 { "" } else { "s" },
+        on_cores.join(", "),
         sockets.listen.display()
     );
-    log.write(Level::Info, text);
-    if let Some(timeline) = timeline(arguments)? {
-        service.set_timeline(timeline);
+    let (asked, has_failed) = (stop(interrupt), AtomicBool::new(false));
+    let work = |prepared: Prepared, siblings: Siblings, core, desk: Option<Desk>| {
+        pin_to_core(Some(core))?;
+        let (mut engine, seed) = prepared.create(&arguments.link, tcp_config(&arguments.link))?;
+        let mut config = config.clone();
+        config.adapter.port_seed = seed;
+        let is_first = desk.is_some();
+        let (listeners, mut control) = desk.map(|desk| (desk.listeners, desk.control)).unzip();
+        let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
+        service.set_clock(engine.clock());
+        if engines > 1 {
+            let joined = service.set_siblings(siblings);
+            joined.map_err(|error| Failure::Failed(reason(&error)))?;
+        }
+        if let Some(timeline) = timeline(arguments)? {
+            service.set_timeline(timeline);
+        }
+        if is_first {
+            log.write(Level::Info, &text);
+        }
+        // If one engine fails, the others end at once.
+        let stop = || match has_failed.load(Ordering::Relaxed) {
+            true => Stop::AtOnce,
+            false => asked(),
+        };
+        serve(&mut engine, &mut service, control.as_mut(), &log, stop)
+    };
+    let mut desk = Some(Desk { listeners, control });
+    let ended: Vec<Result<Snapshot, Failure>> = thread::scope(|scope| {
+        let starts = prepared.into_iter().zip(siblings).zip(cores);
+        let threads = starts.map(|((prepared, siblings), core)| {
+            let (work, desk, has_failed) = (&work, desk.take(), &has_failed);
+            let name = format!("engine {}", siblings.number());
+            let run = move || {
+                let mut report = FailureReport {
+                    to: has_failed,
+                    has_failed: true,
+                };
+                let ended = work(prepared, siblings, core, desk);
+                report.has_failed = ended.is_err();
+                ended
+            };
+            let started = thread::Builder::new().name(name).spawn_scoped(scope, run);
+            started.inspect_err(|_| has_failed.store(true, Ordering::Relaxed))
+        });
+        let threads: Vec<_> = threads.collect();
+        let join = |thread: io::Result<ScopedJoinHandle<'_, _>>| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(error) => Err(Failure::Failed(format!("cannot start a thread: {error}"))),
+        };
+        threads.into_iter().map(join).collect()
+    });
+    let snapshots = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let of_all = snapshots.into_iter().reduce(Snapshot::joined);
+    print(&of_all.as_ref().map(totals).unwrap_or_default())
+}
+
+/// Reports when dropped whether an engine has failed, also if its thread panics.
+struct FailureReport<'a> {
+    to: &'a AtomicBool,
+    has_failed: bool,
+}
+
+impl Drop for FailureReport<'_> {
+    fn drop(&mut self) {
+        self.to.fetch_or(self.has_failed, Ordering::Relaxed);
     }
-    work(engine, &mut service, &mut control, &log, interrupt)
+}
+
+/// What only the first engine has.
+struct Desk {
+    listeners: Listeners,
+    control: ControlSocket,
+}
+
+/// Returns the parameters of one of several engines: limits on the whole adapter are divided.
+fn part_of(config: AdapterServiceConfig, engines: usize) -> AdapterServiceConfig {
+    AdapterServiceConfig {
+        memory: config.memory.map(|bytes| bytes / engines as u64),
+        adapter: AdapterConfig {
+            hard_limit: config.adapter.hard_limit.div_ceil(engines as u32),
+            ..config.adapter
+        },
+        ..config
+    }
+}
+
+/// Returns a core for each engine: `first` or the last core, and those below, in turn if there are fewer cores than engines.
+///
+/// # Errors
+/// This process may not use the core `first`.
+fn cores_for(first: Option<usize>, engines: usize) -> Result<Vec<usize>, Failure> {
+    let allowed = allowed_cores().map_err(|error| {
+        Failure::Failed(format!(
+            "cannot choose a core for the engine: {}",
+            reason(&error)
+        ))
+    })?;
+    let Some(first) = first.or(allowed.last().copied()) else {
+        return Ok(vec![0; engines]);
+    };
+    let Some(at) = allowed.iter().position(|&core| core == first) else {
+        // Refused, with the cores that may be used.
+        return Ok(vec![pin_to_core(Some(first))?; engines]);
+    };
+    let below = (0..=at).rev().chain((at + 1..allowed.len()).rev());
+    Ok(below.map(|at| allowed[at]).cycle().take(engines).collect())
 }
 
 fn run_beside_kernel(
@@ -235,7 +358,7 @@ fn run_beside_kernel(
     )?;
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
-    let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
+    let mut service = AdapterService::new(config, Some(listeners), engine.host_mut())?;
     service.set_clock(engine.clock());
     service.set_beside(beside, engine.host_mut().stack_mut());
     if let Some(timeline) = timeline(arguments)? {
@@ -252,7 +375,14 @@ fn run_beside_kernel(
         path.display()
     );
     log.write(Level::Info, text);
-    work(engine, &mut service, &mut control, &log, interrupt)
+    let snapshot = serve(
+        engine,
+        &mut service,
+        Some(&mut control),
+        &log,
+        stop(interrupt),
+    )?;
+    print(&totals(&snapshot))
 }
 
 /// Warns if `user` cannot reach the broker's socket: after the broker is killed, the adapter looks for the next broker as this user.
@@ -335,15 +465,15 @@ fn replace(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves until the end, and prints the totals.
-fn work(
+/// Serves until the end, and returns the final state.
+fn serve(
     engine: &mut Engine<Box<dyn Port>>,
     service: &mut AdapterService,
-    control: &mut ControlSocket,
+    control: Option<&mut ControlSocket>,
     log: &Log,
-    interrupt: &Interrupt,
-) -> Result<(), Failure> {
-    let ended = run_adapter(engine, service, control, stop(interrupt), |notice| {
+    stop: impl Fn() -> Stop,
+) -> Result<Snapshot, Failure> {
+    let ended = run_adapter(engine, service, control, stop, |notice| {
         log.write(notice.level(), notice);
     });
     if let Some(timeline) = service.take_timeline() {
@@ -357,7 +487,7 @@ fn work(
         }
     }
     ended?;
-    print(&totals(&Snapshot::take(engine, service)))
+    Ok(Snapshot::take(engine, service))
 }
 
 /// Summarises the adapter's work in a few lines.

@@ -26,45 +26,96 @@ pub struct Running<Kept> {
     _kept: Kept,
 }
 
+/// An engine of its own addresses that waits to be created by the thread that will run it.
+pub struct Prepared {
+    interface: InterfaceConfig,
+    port: Box<dyn Port + Send>,
+    seed: u64,
+}
+
+impl Prepared {
+    /// Creates the engine, whose connections have the parameters `tcp`. Also returns its seed.
+    ///
+    /// # Errors
+    /// Fails if a requested resource is not available.
+    pub fn create(
+        self,
+        arguments: &LinkArgs,
+        tcp: Config,
+    ) -> Result<(Engine<Box<dyn Port>>, u64), Failure> {
+        let engine = create(
+            arguments,
+            "--addr",
+            self.interface,
+            self.port,
+            tcp,
+            self.seed,
+        )?;
+        Ok((engine, self.seed))
+    }
+}
+
 /// Creates the link and an engine on it, whose connections have the parameters `tcp`.
 ///
 /// # Errors
 /// Fails if a requested resource is not available.
 pub fn start(arguments: &LinkArgs, tcp: Config) -> Result<Running<impl Sized + use<>>, Failure> {
+    let (prepared, kept) = prepare(arguments, 1)?;
+    let mut prepared = prepared.into_iter();
+    let first = prepared.next().expect("a link has a port");
+    let (engine, seed) = first.create(arguments, tcp)?;
+    Ok(Running {
+        engine,
+        seed,
+        _kept: kept,
+    })
+}
+
+/// Creates the link and prepares `engines` engines on it. Also returns a value that the caller must keep as long as they run.
+///
+/// # Errors
+/// Fails if a requested resource is not available.
+pub fn prepare(
+    arguments: &LinkArgs,
+    engines: usize,
+) -> Result<(Vec<Prepared>, impl Sized + use<>), Failure> {
     if arguments.addr.is_empty() {
         let expected = "--addr is missing; expected the engine's own address, such as 10.9.0.2/24";
         return Err(Failure::BadInput(expected.to_owned()));
     }
-    let mut link = Link::up(&link_spec(arguments)?)?;
+    let mut link = Link::up(&link_spec(arguments, engines)?)?;
     for note in std::mem::take(&mut link.notes) {
         tell(&format!("note: {note}\n"));
     }
     let info = link.info().clone();
-    let interface = InterfaceConfig {
-        mtu: info.mtu,
-        routes: arguments
-            .gateway
-            .iter()
-            .copied()
-            .map(Route::default_by)
-            .collect(),
-        ..InterfaceConfig::new(info.mac, arguments.addr.clone())
-    };
-    let (port, kept) = link.into_parts();
-    running(arguments, "--addr", interface, port, kept, tcp)
+    let seed = arguments.seed.unwrap_or_else(random);
+    let routes = arguments.gateway.iter().copied().map(Route::default_by);
+    let routes: Vec<Route> = routes.collect();
+    let (ports, kept) = link.into_parts();
+    let prepared = (0..).zip(ports).map(|(number, port)| Prepared {
+        interface: InterfaceConfig {
+            mtu: info.mtu,
+            routes: routes.clone(),
+            announce: number == 0,
+            answers: number == 0,
+            ..InterfaceConfig::new(info.mac, arguments.addr.clone())
+        },
+        port,
+        seed: seed.wrapping_add(number),
+    });
+    Ok((prepared.collect(), kept))
 }
 
 /// Creates an engine on a port.
-fn running<Kept>(
+fn create(
     arguments: &LinkArgs,
     option: &str,
     interface: InterfaceConfig,
     port: Box<dyn Port>,
-    kept: Kept,
     tcp: Config,
-) -> Result<Running<Kept>, Failure> {
+    seed: u64,
+) -> Result<Engine<Box<dyn Port>>, Failure> {
     let clock = Clock::start();
-    let seed = arguments.seed.unwrap_or_else(random);
     let mss = interface.mtu.saturating_sub(HEADERS_BYTES);
     let interface = InterfaceConfig {
         verify_checksums: !arguments.no_verify,
@@ -74,11 +125,7 @@ fn running<Kept>(
         .map_err(|error| Failure::BadInput(format!("{option}: {error}")))?;
     let mut engine = Engine::new(host, with_faults(port, arguments, seed), clock);
     capture_to_file(&mut engine, arguments)?;
-    Ok(Running {
-        engine,
-        seed,
-        _kept: kept,
-    })
+    Ok(engine)
 }
 
 /// Creates an engine beside the kernel, which owns the interface `name`. Also returns what the adapter of the engine needs.
@@ -96,11 +143,17 @@ pub fn start_beside_kernel(
         BesideKernel::open(name, &config, link)
     })??;
     let port = Box::new(opened.port);
-    let running = running(arguments, "--iface", opened.interface, port, (), tcp)?;
+    let seed = arguments.seed.unwrap_or_else(random);
+    let engine = create(arguments, "--iface", opened.interface, port, tcp, seed)?;
+    let running = Running {
+        engine,
+        seed,
+        _kept: (),
+    };
     Ok((running, opened.beside))
 }
 
-fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {
+fn link_spec(arguments: &LinkArgs, engines: usize) -> Result<LinkSpec, Failure> {
     if arguments.tap.is_some() && arguments.frames.port_kind == PortKind::AfXdp {
         let expected =
             "--port-kind af-xdp does not work with --tap; expected --veth or --iface instead";
@@ -120,6 +173,7 @@ fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {
         namespace: arguments.netns.clone(),
         host_addresses: arguments.host_addr.clone(),
         port: arguments.frames.config(),
+        engines,
         engine_addresses: arguments.addr.clone(),
     })
 }

@@ -25,6 +25,7 @@ pub fn execute(arguments: &RouteArgs, interrupt: &Interrupt) -> Result<(), Failu
             namespace: arguments.netns.clone(),
             host_addresses: Vec::new(),
             port: arguments.frames.config(),
+            engines: 1,
             engine_addresses: interface.addresses.clone(),
         };
         let mut link = Link::up(&spec)?;
@@ -36,8 +37,8 @@ pub fn execute(arguments: &RouteArgs, interrupt: &Interrupt) -> Result<(), Failu
             verify_checksums: !arguments.no_verify,
             ..InterfaceConfig::new(info.mac, interface.addresses.clone())
         });
-        let (port, made) = link.into_parts();
-        ports.push(Counted::new(port));
+        let (opened, made) = link.into_parts();
+        ports.extend(opened.into_iter().map(Counted::new));
         kept.push(made);
     }
     let router =

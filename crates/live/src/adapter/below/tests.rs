@@ -235,6 +235,8 @@ impl Desk {
     ) -> usize {
         let mut sent = 0;
         let mut below = Below {
+            siblings: None,
+            visits: 0,
             host: &mut self.host,
             beside: None,
             quiet: false,

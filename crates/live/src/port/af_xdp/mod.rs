@@ -26,6 +26,7 @@ use checksum::finish;
 use queue::{Kicked, Queue};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -75,7 +76,7 @@ impl Default for AfXdpConfig {
 #[derive(Debug)]
 pub struct AfXdp {
     /// The program that takes all frames; `None` if a [`Lookup`] takes some of them.
-    steering: Option<Steering>,
+    steering: Option<Arc<Steering>>,
     queues: Vec<Queue>,
     /// The packet socket that sends instead of the queues.
     transmit: Option<Transmit>,
@@ -128,8 +129,52 @@ impl AfXdp {
         check_mtu(&interface::link_info(name)?)?;
         let steering = Steering::of_everything(name, config.mode)?;
         let mut port = Self::from_taps(name, config, &Taps::of(&steering))?;
-        port.steering = Some(steering);
+        port.steering = Some(Arc::new(steering));
         Ok(port)
+    }
+
+    /// Takes all frames by `count` ports, each of which has an equal part of the interface's queues.
+    ///
+    /// # Errors
+    /// See [`XdpError`]. The interface has fewer queues than that.
+    pub fn open_several(
+        name: &str,
+        config: &AfXdpConfig,
+        count: usize,
+    ) -> Result<Vec<Self>, XdpError> {
+        let mut whole = Self::open(name, config)?;
+        let queues = std::mem::take(&mut whole.queues);
+        if queues.len() < count {
+            return Err(XdpError::FewQueues {
+                name: name.to_owned(),
+                queues: queues.len(),
+                wanted: count,
+            });
+        }
+        let mut parts: Vec<Vec<Queue>> = (0..count).map(|_| Vec::new()).collect();
+        for (number, queue) in queues.into_iter().enumerate() {
+            parts[number % count].push(queue);
+        }
+        let part = |queues: Vec<Queue>| {
+            let any = Any::of(queues.iter().map(Queue::fd));
+            Ok(Self {
+                steering: whole.steering.clone(),
+                any: any.map_err(XdpError::of("wait for several queues"))?,
+                queues,
+                transmit: None,
+                next: 0,
+                watched: Watched::new(whole.watched.link().clone())?,
+                longest: whole.longest,
+                mode: whole.mode,
+                arena: Arena::default(),
+                drops: PortDrops::default(),
+                finishes: whole.finishes,
+                finished: 0,
+                writes: 0,
+                again: None,
+            })
+        };
+        parts.into_iter().map(part).collect()
     }
 
     /// Takes the frames of the interface `name` that a lookup on it assigns to the adapter.

@@ -8,7 +8,7 @@ mod transmit;
 pub(super) use transmit::Transmit;
 
 use super::interface::{self, InterfaceError};
-use super::sys::{bind_packet, packet_statistics, set_option};
+use super::sys::{bind_packet, packet_statistics, set_option, share_frames};
 use super::watched::Watched;
 use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
 use baton_iolib::Arena;
@@ -103,6 +103,25 @@ impl PacketSocket {
             drops: PortDrops::default(),
             ring_full: Cell::new(0),
         })
+    }
+
+    /// Attaches `count` sockets to the interface `name`, among which the kernel distributes connections.
+    ///
+    /// # Errors
+    /// The errors of [`PacketSocket::open`].
+    pub fn open_several(
+        name: &str,
+        config: &PacketConfig,
+        count: usize,
+    ) -> Result<Vec<Self>, InterfaceError> {
+        let open = |_| Self::open(name, config);
+        let sockets: Vec<Self> = (0..count).map(open).collect::<Result<_, _>>()?;
+        if count > 1 {
+            let fds: Vec<_> = sockets.iter().map(|socket| socket.fd.as_fd()).collect();
+            let shared = share_frames(&fds);
+            shared.map_err(|error| InterfaceError::of("distribute the frames of", name, error))?;
+        }
+        Ok(sockets)
     }
 
     /// Clears the socket's error. After the interface was switched off, the socket remains ready until its error is read.

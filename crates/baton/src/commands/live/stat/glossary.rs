@@ -18,7 +18,7 @@ pub fn entry_of(counter: &str) -> Option<(&'static str, &'static str)> {
 mod tests {
     use super::*;
     use baton_inet::{Host, InterfaceConfig};
-    use baton_live::adapter::{AdapterService, AdapterServiceConfig, Listeners};
+    use baton_live::adapter::{AdapterService, AdapterServiceConfig, Listeners, Siblings};
     use baton_live::http::HttpConfig;
     use baton_live::port::{Counted, FaultSpec, Faults, MemoryPort, memory_pair};
     use baton_live::{Clock, Engine, ServiceConfig, Snapshot, SnapshotSource, WebService};
@@ -66,8 +66,13 @@ mod tests {
         };
         let path = folder.path().join("adapter.sock");
         let listeners = Listeners::open(&path, None, config.limits).expect("a socket");
-        let service = AdapterService::new(config, listeners, engine.host_mut());
-        check(&engine, &service.expect("parameters that work"));
+        let service = AdapterService::new(config, Some(listeners), engine.host_mut());
+        let mut service = service.expect("parameters that work");
+        let siblings = Siblings::of(1).expect("descriptors").pop();
+        service
+            .set_siblings(siblings.expect("one engine"))
+            .expect("descriptors");
+        check(&engine, &service);
     }
 
     #[test]
