@@ -47,13 +47,15 @@ fn with_broker(
     });
 }
 
-/// Takes a connection out of the kernel as soon as all sent data is acknowledged. Returns the received data that has not been read, and the
+/// Takes a connection out of the kernel as soon as all sent data and the FIN, if any, are acknowledged. Returns the received data that has not been read, and the
 /// state.
 fn take_at_rest(client: &mut BrokerClient, near: &TcpStream) -> (Vec<u8>, Vec<u8>) {
     loop {
         match client.take(near.as_fd()) {
             Ok(taken) => return taken,
-            Err(BrokerError::Refused(why)) if why.contains("acknowledged") => {
+            Err(BrokerError::Refused(why))
+                if why.contains("acknowledged") || why.contains("FIN-WAIT-1") =>
+            {
                 thread::sleep(Duration::from_millis(1));
             }
             Err(error) => panic!("the connection does not leave the kernel: {error}"),
