@@ -99,8 +99,11 @@ fn take(link: &mut Link, side: usize, step: &Step) {
             let frame = frame % in_flight.len();
             let (_, frame) = &mut in_flight[frame];
             let mut bytes = frame.to_vec();
-            let at = at % bytes.len();
-            bytes[at] ^= by;
+            // An earlier change may have removed everything.
+            if !bytes.is_empty() {
+                let at = at % bytes.len();
+                bytes[at] ^= by;
+            }
             if let Some(len) = len {
                 bytes.resize(len.into(), 0);
             }
