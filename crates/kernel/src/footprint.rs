@@ -292,6 +292,31 @@ pub(crate) fn copy_of<M: Meter>(m: &mut M, mbuf: u32, storage: Option<Storage>, 
     }
 }
 
+/// TCP verifies the checksum of a received frame, whose data it reads.
+pub fn verify_checksum<M: Meter>(m: &mut M, cluster: u32, frame_len: u32) {
+    m.run(Op::Checksum, frame_len.div_ceil(64));
+    let (offset, len) = (
+        PACKET_IP.offset,
+        frame_len.min(CLUSTER_BYTES - PACKET_IP.offset),
+    );
+    m.touch(Layer::Tcp, Pool::Cluster, cluster, offset, len, Read);
+}
+
+/// TCP computes the checksum of a segment of this length. [`checksum_of`] reads its data.
+pub fn compute_checksum<M: Meter>(m: &mut M, segment_len: u32) {
+    m.run(Op::Checksum, segment_len.div_ceil(64));
+}
+
+/// TCP reads `len` bytes of other memory for a checksum, with `left` bytes from their first to the end of what the memory holds. Pages are
+/// assumed to be full.
+pub(crate) fn checksum_of<M: Meter>(m: &mut M, storage: Storage, len: u32, left: u32) {
+    let (pool, slot, offset) = match storage {
+        Storage::Cluster(cluster) => (Pool::Cluster, cluster, 0),
+        Storage::Page { frame, .. } => (Pool::FilePage, frame, PAGE_BYTES.saturating_sub(left)),
+    };
+    m.touch(Layer::Tcp, pool, slot, offset, len, Read);
+}
+
 /// An mbuf returns to its free list.
 pub fn free_mbuf<M: Meter>(m: &mut M, layer: Layer, mbuf: u32) {
     at(m, layer, mbuf, MBUF_HEAD, Write);

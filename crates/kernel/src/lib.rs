@@ -31,4 +31,4 @@ pub use files::{
 };
 pub use memory::Buffers;
 pub use meter::{Access, LAYERS, Layer, Meter, NoMeter, OPS, Op, Owner, POOLS, Pool};
-pub use network_memory::{NetworkDrops, NetworkMemory};
+pub use network_memory::{AdapterChecksums, NetworkDrops, NetworkMemory};

@@ -43,6 +43,17 @@ pub struct NetworkMemory {
     /// Buffer of the packet that is being handled, until a connection keeps the buffer.
     arriving: Option<(u32, u32)>,
     drops: NetworkDrops,
+    /// The checksums that adapters compute and verify, by adapter.
+    checksums: Vec<AdapterChecksums>,
+}
+
+/// TCP checksums that an adapter computes (`send`) and verifies (`receive`) for the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdapterChecksums {
+    /// Those of packets that the host sends.
+    pub send: bool,
+    /// Those of packets that the host receives.
+    pub receive: bool,
 }
 
 /// Numbers of packets that were dropped because memory was exhausted.
@@ -95,8 +106,20 @@ impl NetworkMemory {
             connections: Vec::new(),
             arriving: None,
             drops: NetworkDrops::default(),
+            checksums: vec![
+                AdapterChecksums {
+                    send: true,
+                    receive: true
+                };
+                adapters as usize
+            ],
             buffers,
         }
+    }
+
+    /// Sets the checksums that an adapter computes and verifies; by default all. The host does the others.
+    pub fn set_checksums(&mut self, adapter: usize, checksums: AdapterChecksums) {
+        self.checksums[adapter] = checksums;
     }
 
     /// Returns the host's buffers.
@@ -127,7 +150,12 @@ impl NetworkMemory {
         let slot = driver.next_entry(m);
         self.arriving = driver.receive(slot, frame_len, &mut self.buffers, m);
         match self.arriving {
-            Some(packet) => footprint::ip_input(m, packet),
+            Some(packet) => {
+                footprint::ip_input(m, packet);
+                if !self.checksums[adapter].receive {
+                    footprint::verify_checksum(m, packet.1, frame_len as u32);
+                }
+            }
             None => self.drops.receive_buffers += 1,
         }
         self.arriving.is_some()
@@ -269,7 +297,12 @@ impl NetworkMemory {
         if let Some(socket) = socket {
             footprint::tcp_output_socket(m, socket.0);
         }
-        let data = conn.map(|conn| self.refer_to_data(conn, segment, pages, m));
+        let sums = !self.checksums[adapter].send;
+        if sums {
+            let bytes = segment.header_len() + segment.payload_len();
+            footprint::compute_checksum(m, bytes as u32);
+        }
+        let data = conn.map(|conn| self.refer_to_data(conn, segment, pages, sums, m));
         if let Some(block) = block.filter(|_| segment.sequence_len() > 0) {
             self.blocks.sent(block, m);
         }
@@ -278,12 +311,13 @@ impl NetworkMemory {
         true
     }
 
-    /// Finds the memory that holds a segment's data. Walks the send buffer, which consists of written data and pages, from its head.
+    /// Finds the memory that holds a segment's data, and reads the data if `sums`, for a checksum. Walks the send buffer, which consists of written data and pages, from its head.
     fn refer_to_data<P: Payload, M: Meter>(
         &self,
         conn: ConnId,
         segment: &Segment<P>,
         pages: impl Iterator<Item = SendPage>,
+        sums: bool,
         m: &mut M,
     ) -> PacketData {
         let mut data = PacketData::new();
@@ -322,6 +356,9 @@ impl NetworkMemory {
             }
             let until = end.earliest(to);
             footprint::copy_of(m, mbuf, storage, until - at);
+            if let Some(storage) = storage.filter(|_| sums) {
+                footprint::checksum_of(m, storage, until - at, end - at);
+            }
             data.extend(storage);
             at = until;
         }

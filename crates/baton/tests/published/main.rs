@@ -24,6 +24,7 @@ const BATCHING: &str = include_str!("batching.md");
 const ADAPTIVE: &str = include_str!("batching-adaptive.md");
 const COMBINATIONS: &str = include_str!("combinations.md");
 const ENGINES: &str = include_str!("engines.md");
+const CHECKSUMS: &str = include_str!("checksums.md");
 const STUDIES: &str = include_str!("batching-studies.md");
 const MEMORY: &str = include_str!("memory.md");
 
@@ -34,6 +35,7 @@ fn main() {
     }));
     trials.push(Trial::test("combinations", combinations));
     trials.push(Trial::test("engines", engines));
+    trials.push(Trial::test("checksums", checksums));
     let reproduced = [("dcache-bus", DATA_CACHE), ("handoff-interface", INTERFACE)];
     trials.extend(reproduced.map(reproduction));
     trials.extend(table::sections(STUDIES).map(study));
@@ -80,14 +82,36 @@ fn engines() -> Result<(), Failed> {
         "4 engines",
         "64 engines, fast host",
     ];
-    let found = variants.into_iter().flat_map(|variant| {
+    rates("engines", &variants, ENGINES)
+}
+
+/// Compares servers whose NIC computes checksums or does not, without and with a data cache.
+fn checksums() -> Result<(), Failed> {
+    let variants = [
+        "no cache",
+        "cache of 8 MB",
+        "no cache, no checksums",
+        "cache of 8 MB, no checksums",
+    ];
+    rates("dcache-checksums", &variants, CHECKSUMS)
+}
+
+/// Compares the rates of requests of an experiment's variants.
+fn rates(experiment: &str, variants: &[&str], rows: &str) -> Result<(), Failed> {
+    let found = variants.iter().flat_map(|variant| {
         let bench = Workbench::new();
-        bench
-            .run(&["run", "engines", "--variant", variant, "--json", "out.json"])
-            .ok();
+        let arguments = [
+            "run",
+            experiment,
+            "--variant",
+            variant,
+            "--json",
+            "out.json",
+        ];
+        bench.run(&arguments).ok();
         found::estimated_rates(&bench.read("out.json"))
     });
-    table::compare(ENGINES, &found.collect::<Vec<_>>())
+    table::compare(rows, &found.collect::<Vec<_>>())
 }
 
 /// Returns the test of a reproduction that needs no arguments besides its name.

@@ -150,6 +150,60 @@ fn a_segment_refers_to_the_buffers_of_its_data() {
     );
 }
 
+/// Records what TCP reads and writes of clusters and pages.
+#[derive(Default)]
+struct Content(Vec<(Pool, u32, u32, u32)>);
+
+impl Meter for Content {
+    fn owner(&mut self, _: Owner) {}
+    fn run(&mut self, _: Op, _: u32) {}
+    fn touch(&mut self, _: Layer, pool: Pool, slot: u32, offset: u32, len: u32, _: Access) {
+        if matches!(pool, Pool::Cluster | Pool::FilePage) && len > 60 {
+            self.0.push((pool, slot, offset, len));
+        }
+    }
+    fn dma(&mut self, _: Pool, _: u32, _: u32, _: u32, _: Access) {}
+}
+
+#[test]
+fn a_host_that_computes_checksums_reads_the_content() {
+    let page = SendPage {
+        end: SeqNr(4096),
+        frame: 17,
+        buffer: PageBuffer {
+            mbuf: 90,
+            sf_buf: 5,
+        },
+    };
+    for by_host in [false, true] {
+        let mut memory = memory(100);
+        let checksums = AdapterChecksums {
+            send: !by_host,
+            receive: !by_host,
+        };
+        memory.set_checksums(0, checksums);
+        memory.write(CONN, SOCKET, (SeqNr(0), 0), &mut NoMeter);
+        let mut read = Content::default();
+        for from in [0, 1448, 2896] {
+            let mut packet = segment(1);
+            packet.header.seq = SeqNr(from);
+            packet.payload = once(Bytes::from_static(&[0; 1200])).collect();
+            assert!(memory.transmit(0, Some(CONN), &packet, once(page), &mut read));
+        }
+        assert!(memory.packet_received(0, 1000, &mut read));
+        let pages = read.0.iter().filter(|read| read.0 == Pool::FilePage);
+        let pages: Vec<_> = pages
+            .map(|&(_, frame, offset, len)| (frame, offset, len))
+            .collect();
+        let clusters = read.0.iter().filter(|read| read.0 == Pool::Cluster).count();
+        match by_host {
+            true => assert_eq!(pages, [(17, 0, 1200), (17, 1448, 1200), (17, 2896, 1200)]),
+            false => assert_eq!(pages, []),
+        }
+        assert_eq!(clusters, usize::from(by_host));
+    }
+}
+
 #[test]
 fn the_device_reads_entries_headers_and_data() {
     let mut memory = memory(100);

@@ -245,7 +245,8 @@ host_instructions! {
     driver_doorbell = DriverDoorbell: 300,
     /// Copy a KiB between the application and a buffer of the link to an adapter. Assumed: a load and a store for each eight bytes.
     copy_kilobyte = CopyKilobyte: 256,
-    /// Compute or verify 64 bytes of a TCP checksum, if the NIC does not. Assumed: an addition and its carry for each 4 bytes, loads, and the loop.
+    /// Compute or verify 64 bytes of a TCP checksum, if the NIC does not; misses of the data are extra. Assumed: an addition and its carry for
+    /// each 4 bytes, loads, and the loop.
     checksum_64_bytes = Checksum: 24,
 }
 

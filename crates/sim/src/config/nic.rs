@@ -3,6 +3,7 @@
 use super::{Experiment, Invalid, one_to, positive};
 use crate::hardware::NicProcessorConfig;
 use crate::hardware::nic::{Checksums, NicHardware};
+use baton_kernel::AdapterChecksums;
 use baton_nic::{LoadMeasure, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -313,9 +314,11 @@ impl NicConfig {
 
 impl NicConfig {
     /// Returns which TCP checksums the NIC computes and verifies: all, if it has no `hardware`.
-    pub(crate) fn checksums(&self) -> Checksums {
-        let hardware = self.hardware.as_ref();
-        hardware.map_or_else(Checksums::default, |hardware| hardware.checksums)
+    pub(crate) fn checksums(&self) -> AdapterChecksums {
+        let hardware = self.hardware.as_deref();
+        let Checksums { send, receive } =
+            hardware.map_or_else(Checksums::default, |hardware| hardware.checksums);
+        AdapterChecksums { send, receive }
     }
 }
 

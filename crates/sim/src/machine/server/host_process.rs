@@ -95,11 +95,15 @@ impl HostProcess {
         let link_meters = (0..ends.len()).map(link_meter).collect();
         let mut worker = Worker::new(config.wake_up, experiment.run.seed ^ 0x4057);
         worker.wake(Time::ZERO);
+        let mut memory = NetworkMemory::new(kernel, stacks_adapters);
+        for (adapter, of_nic) in nics.iter().enumerate().take(stacks_adapters as usize) {
+            memory.set_checksums(adapter, of_nic.nic.checksums());
+        }
         let mut process = Self {
             stack,
             application: Application::new(&experiment.application),
             files: files(experiment, workload),
-            memory: NetworkMemory::new(kernel, stacks_adapters),
+            memory,
             answering: Answering::new(policies.affinity.take().or_else(|| kernel.affinity.build())),
             reads: VecDeque::new(),
             from_disk: VecDeque::new(),

@@ -8,12 +8,11 @@ use super::data::LinkData;
 use super::driver::Driver;
 use super::link::SimulatedLink;
 use crate::config::{Experiment, Invalid};
-use crate::hardware::nic::Checksums;
 use baton_bus::interconnect::InterconnectConfig;
 use baton_host::layer::{AdapterId, LayerCalls, SocketLayer, StackMove};
 use baton_host::process::{HostProcess, Lower, PacketSocket};
 use baton_host::{Borrower, Selection, SocketId};
-use baton_kernel::{FileSystem, Meter, NetworkMemory, Op, footprint};
+use baton_kernel::{FileSystem, Meter, NetworkMemory, footprint};
 use baton_tcp::{ConnId, Event, Stack};
 use baton_wire::{Flow, SeqNr, Span, Symbolic, Time};
 use std::collections::VecDeque;
@@ -30,8 +29,6 @@ struct Tcp {
     driver: Driver,
     /// Packets that each adapter was given and has not released: the sequence number after each packet.
     sent: Vec<VecDeque<SeqNr>>,
-    /// Checksums that each adapter computes and verifies.
-    checksums: Vec<Checksums>,
 }
 
 /// Other components of the kernel that the stack uses, and the meter.
@@ -82,7 +79,6 @@ impl HostStack {
                 stack,
                 driver,
                 sent: vec![VecDeque::new(); packets.len()],
-                checksums: nics.iter().map(|of_nic| of_nic.nic.checksums()).collect(),
             },
             process: HostProcess::new(layer, packets),
         })
@@ -190,11 +186,7 @@ impl<M: Meter> Lower<LinkData> for Kernel<'_, '_, M> {
             return true;
         };
         let (memory, m) = (&mut *self.around.memory, &mut *self.around.meter);
-        let is_accepted = memory.packet_received(adapter.0.into(), packet.frame_len(), m);
-        if !self.tcp.checksums[usize::from(adapter.0)].receive {
-            m.run(Op::Checksum, packet.frame_len().div_ceil(64) as u32);
-        }
-        is_accepted
+        memory.packet_received(adapter.0.into(), packet.frame_len(), m)
     }
 
     fn take_in(
@@ -311,10 +303,6 @@ impl<M: Meter> Lower<LinkData> for Kernel<'_, '_, M> {
         let (_, socket) = sockets[adapter];
         let files = &*around.files;
         let pages = conn.into_iter().flat_map(|conn| files.in_send_buffer(conn));
-        if !self.tcp.checksums[adapter].send {
-            let bytes = segment.header_len() + segment.payload_len();
-            around.meter.run(Op::Checksum, bytes.div_ceil(64) as u32);
-        }
         if (around.memory).transmit(adapter, conn, &segment, pages, around.meter) {
             let to = (adapter, &mut *ends);
             (self.tcp.driver).send(now, to, socket, segment, around.files, around.meter);
