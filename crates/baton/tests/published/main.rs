@@ -24,6 +24,8 @@ const BATCHING: &str = include_str!("batching.md");
 const ADAPTIVE: &str = include_str!("batching-adaptive.md");
 const COMBINATIONS: &str = include_str!("combinations.md");
 const ENGINES: &str = include_str!("engines.md");
+const SLOW_BUS: &str = include_str!("slow-bus.md");
+const WRITES: &str = include_str!("writes.md");
 const CHECKSUMS: &str = include_str!("checksums.md");
 const STUDIES: &str = include_str!("batching-studies.md");
 const MEMORY: &str = include_str!("memory.md");
@@ -36,6 +38,8 @@ fn main() {
     trials.push(Trial::test("combinations", combinations));
     trials.push(Trial::test("engines", engines));
     trials.push(Trial::test("checksums", checksums));
+    trials.push(Trial::test("writes", writes));
+    trials.push(Trial::test("slow bus", slow_bus));
     let reproduced = [("dcache-bus", DATA_CACHE), ("handoff-interface", INTERFACE)];
     trials.extend(reproduced.map(reproduction));
     trials.extend(table::sections(STUDIES).map(study));
@@ -94,6 +98,31 @@ fn checksums() -> Result<(), Failed> {
         "cache of 8 MB, no checksums",
     ];
     rates("dcache-checksums", &variants, CHECKSUMS)
+}
+
+/// Compares load control where clients read, write, or do both.
+fn writes() -> Result<(), Failed> {
+    let variants = [
+        "reads, no load control",
+        "reads, passive relief",
+        "reads and writes, active relief",
+        "writes, no load control",
+        "writes, active relief",
+    ];
+    rates("load-control-writes", &variants, WRITES)
+}
+
+/// Compares an adapter on PCI-X with one on PCI Express.
+fn slow_bus() -> Result<(), Failed> {
+    let variants = [
+        "PCI-X, no batching",
+        "PCI-X, 16 descriptors",
+        "PCI-X, adaptive",
+        "PCI Express, no batching",
+        "PCI Express, 16 descriptors",
+        "PCI Express, adaptive",
+    ];
+    rates("batching-slow-bus", &variants, SLOW_BUS)
 }
 
 /// Compares the rates of requests of an experiment's variants.
