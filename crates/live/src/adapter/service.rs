@@ -376,9 +376,9 @@ impl AdapterService {
 
     /// Attaches the application at the other end of `link`.
     fn attach(&mut self, now: Time, stack: &mut Stack<Bytes>, link: AnyAdapterLink) {
-        let user = link.application().uid;
+        let (user, process) = (link.application().uid, link.application().pid);
         if self.end.has_begun() {
-            return self.forget_user(user);
+            return self.forget(user, process);
         }
         let geometry = *link.geometry();
         let epoch_ns = self.epoch_ns.filter(|_| link.is_local());
@@ -391,13 +391,13 @@ impl AdapterService {
         // Dropping the link informs an application that cannot be served.
         let Ok(session) = self.adapter.attach_with(&batching, geometry.ring_depth) else {
             self.stats.not_attached += 1;
-            return self.forget_user(user);
+            return self.forget(user, process);
         };
         let number = self.number_of(session);
         let Ok(application) = Attached::new(now, (session, number), link, &self.wakeups) else {
             self.adapter.detach(now, stack, session, Ending::Reset);
             self.stats.not_attached += 1;
-            return self.forget_user(user);
+            return self.forget(user, process);
         };
         if let Some(user) = user {
             self.adapter.set_user(session, user);
@@ -421,9 +421,9 @@ impl AdapterService {
     }
 
     /// Records for the other engines that an application has gone.
-    fn forget_user(&self, user: Option<u32>) {
+    fn forget(&self, user: Option<u32>, process: Option<u32>) {
         if let Some(siblings) = &self.siblings {
-            siblings.application_left(user);
+            siblings.application_left(user, process);
         }
     }
 
@@ -500,7 +500,7 @@ impl AdapterService {
             return;
         };
         let about = application.about.clone();
-        self.forget_user(about.uid);
+        self.forget(about.uid, about.pid);
         self.stats.reclaimed_bytes += application.memory_bytes();
         application.stop_waiting(&self.wakeups);
         let ending = match error {
@@ -563,7 +563,7 @@ impl AdapterService {
         for application in std::mem::take(&mut self.applications).into_iter().flatten() {
             let session = application.session;
             self.stats.reclaimed_bytes += application.memory_bytes();
-            self.forget_user(application.about.uid);
+            self.forget(application.about.uid, application.about.pid);
             self.detach(now, stack, session, Ending::Drain);
         }
     }

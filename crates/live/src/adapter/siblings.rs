@@ -15,6 +15,8 @@ use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
 use rustc_hash::FxHashSet;
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -44,8 +46,33 @@ pub(super) enum Message {
 struct Member {
     to: Sender<Message>,
     bell: OwnedFd,
-    /// Users of the applications of this engine.
-    users: Mutex<Vec<Option<u32>>>,
+    /// The applications of this engine.
+    tenants: Mutex<Vec<Tenant>>,
+}
+
+/// An application, as the system knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tenant {
+    user: Option<u32>,
+    process: Option<u32>,
+}
+
+impl Tenant {
+    fn of(link: &AnyAdapterLink) -> Self {
+        let application = link.application();
+        Self {
+            user: application.uid,
+            process: application.pid,
+        }
+    }
+
+    /// Returns whether the process still runs. Its engine may not have noticed yet that it has ended.
+    fn lives(self) -> bool {
+        let process = self
+            .process
+            .and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        process.is_none_or(|pid| test_kill_process(pid) != Err(Errno::SRCH))
+    }
 }
 
 /// A listener of an engine.
@@ -101,7 +128,7 @@ impl Siblings {
             members.push(Member {
                 to,
                 bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
-                users: Mutex::default(),
+                tenants: Mutex::default(),
             });
         }
         let family = Arc::new(Family {
@@ -234,17 +261,22 @@ impl Siblings {
     pub(super) fn users(&self) -> Vec<Option<u32>> {
         let members = self.family.members.iter();
         members
-            .flat_map(|member| lock(&member.users).clone())
+            .flat_map(|member| lock(&member.tenants).clone())
+            .map(|tenant| tenant.user)
             .collect()
     }
 
     /// Gives a new application to the engine with the fewest. Returns it if that is this engine.
     pub(super) fn place(&mut self, link: AnyAdapterLink) -> Option<AnyAdapterLink> {
         let members = &self.family.members;
-        let engine = (0..members.len()).min_by_key(|&engine| lock(&members[engine].users).len());
+        let living = |&engine: &usize| {
+            let tenants = lock(&members[engine].tenants);
+            tenants.iter().filter(|tenant| tenant.lives()).count()
+        };
+        let engine = (0..members.len()).min_by_key(living);
         let engine = engine.unwrap_or(self.number);
-        let user = link.application().uid;
-        lock(&members[engine].users).push(user);
+        let tenant = Tenant::of(&link);
+        lock(&members[engine].tenants).push(tenant);
         if engine == self.number {
             return Some(link);
         }
@@ -252,8 +284,8 @@ impl Siblings {
             Ok(()) => return None,
             Err(Undelivered::Full(message) | Undelivered::Gone(message)) => message,
         };
-        forget_user(&self.family.members[engine], user);
-        lock(&self.family.members[self.number].users).push(user);
+        forget(&self.family.members[engine], tenant);
+        lock(&self.family.members[self.number].tenants).push(tenant);
         match unsent {
             Message::Application(link) => Some(link),
             _ => None,
@@ -261,8 +293,9 @@ impl Siblings {
     }
 
     /// Records that an application of this engine has gone.
-    pub(super) fn application_left(&self, user: Option<u32>) {
-        forget_user(&self.family.members[self.number], user);
+    pub(super) fn application_left(&self, user: Option<u32>, process: Option<u32>) {
+        let tenant = Tenant { user, process };
+        forget(&self.family.members[self.number], tenant);
     }
 
     // --- ports ---
@@ -413,10 +446,10 @@ pub(super) fn is_for_all(frame: &[u8]) -> bool {
     }
 }
 
-fn forget_user(member: &Member, user: Option<u32>) {
-    let mut users = lock(&member.users);
-    if let Some(index) = users.iter().position(|&other| other == user) {
-        users.swap_remove(index);
+fn forget(member: &Member, tenant: Tenant) {
+    let mut tenants = lock(&member.tenants);
+    if let Some(index) = tenants.iter().position(|&other| other == tenant) {
+        tenants.swap_remove(index);
     }
 }
 
@@ -502,6 +535,19 @@ mod tests {
         while stack.poll_event().is_some() {}
         ports[0].unlisten(at(1002));
         assert_eq!(free(&stack, &mut ports), [true, true, true]);
+    }
+
+    #[test]
+    fn an_application_whose_process_has_ended_does_not_count() {
+        let tenant = |process| Tenant {
+            user: Some(1),
+            process,
+        };
+        let mut child = std::process::Command::new("true").spawn().expect("it runs");
+        child.wait().expect("it ends");
+        assert!(!tenant(Some(child.id())).lives());
+        assert!(tenant(Some(std::process::id())).lives());
+        assert!(tenant(None).lives(), "on another machine");
     }
 
     #[test]
