@@ -302,7 +302,7 @@ pub fn verify_checksum<M: Meter>(m: &mut M, cluster: u32, frame_len: u32) {
     m.touch(Layer::Tcp, Pool::Cluster, cluster, offset, len, Read);
 }
 
-/// TCP computes the checksum of a segment of this length. [`checksum_of`] reads its data.
+/// TCP computes the checksum of a segment of this length. `checksum_of` reads its data.
 pub fn compute_checksum<M: Meter>(m: &mut M, segment_len: u32) {
     m.run(Op::Checksum, segment_len.div_ceil(64));
 }
