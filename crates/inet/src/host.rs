@@ -8,7 +8,7 @@ use crate::icmp::Quote;
 use crate::interface::{Received, Run, empty_segment, packet_of, push_data};
 use crate::{ConfigError, Interface, InterfaceConfig, Medium, Refusal, SendRefusal, Sent};
 use baton_tcp::{Config, Handled, Outgoing, OutgoingRun, PathError, RunLimit, Segment, Stack};
-use baton_wire::{Buffer, Flags, Flow, SeqNr, Time};
+use baton_wire::{Buffer, Flow, SeqNr, Time};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
@@ -293,9 +293,7 @@ impl Host {
     ) -> Arrived {
         let (flow, kind) = match &received {
             Received::Segment if !is_own => {
-                let flags = self.arrived.header.flags;
-                let opens = flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
-                let kind = match opens {
+                let kind = match self.arrived.header.opens() {
                     true => UnclaimedKind::Opening,
                     false => UnclaimedKind::Segment,
                 };

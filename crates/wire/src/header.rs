@@ -147,6 +147,13 @@ pub struct Header {
     pub options: Options,
 }
 
+impl Header {
+    /// Returns whether this is the header of a segment that opens a connection: a SYN without ACK and RST.
+    pub fn opens(&self) -> bool {
+        self.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
+    }
+}
+
 /// Length of the Ethernet header and frame check sequence, bytes.
 pub const ETHERNET_OVERHEAD: usize = 14 + 4;
 

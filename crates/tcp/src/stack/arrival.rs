@@ -62,16 +62,19 @@ impl<P: Payload> Stack<P> {
     /// Reports whether `segment` is for a connection of this stack, or opens one at a listener of this stack. If not, an owner that shares
     /// the addresses between two stacks tries the other one first.
     pub fn claims(&mut self, now: Time, segment: &Segment<P>) -> bool {
-        let is_syn = segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
         let local = segment.flow_at_receiver().local;
-        self.has_connection_of(now, segment) || is_syn && self.listener_of(local).is_some()
+        let is_for_listener = segment.header.opens() && self.listener_of(local).is_some();
+        is_for_listener || self.has_connection_of(now, segment)
     }
 
-    /// Returns whether `segment` is for a connection of this stack, including those in TIME-WAIT.
+    /// Returns whether `segment` is for a connection of this stack, including those in TIME-WAIT, which a listener of this stack opens again
+    /// by itself.
     pub fn has_connection_of(&mut self, now: Time, segment: &Segment<P>) -> bool {
         let flow = segment.flow_at_receiver();
+        let opens_itself = || self.listener_of(flow.local).is_some();
         self.find(&flow).is_some()
-            || self.in_time_wait(now, &flow) && !self.reopens_time_wait(now, segment)
+            || self.in_time_wait(now, &flow)
+                && (opens_itself() || !self.reopens_time_wait(now, segment))
     }
 
     /// Processes segments of one connection that were merged into one: each piece of the data arrived as a segment of its own, in
@@ -166,7 +169,7 @@ impl<P: Payload> Stack<P> {
         let header = &segment.header;
         let flow = segment.flow_at_receiver();
         let listener = Some(self.profiles[0].timestamps);
-        header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
+        header.opens()
             && matches!(
                 self.time_wait
                     .handle(now, &flow, header, segment.sequence_len(), listener),
