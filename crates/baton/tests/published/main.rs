@@ -23,10 +23,7 @@ const DATA_CACHE: &str = include_str!("dcache-bus.md");
 const BATCHING: &str = include_str!("batching.md");
 const ADAPTIVE: &str = include_str!("batching-adaptive.md");
 const COMBINATIONS: &str = include_str!("combinations.md");
-const ENGINES: &str = include_str!("engines.md");
-const SLOW_BUS: &str = include_str!("slow-bus.md");
-const WRITES: &str = include_str!("writes.md");
-const CHECKSUMS: &str = include_str!("checksums.md");
+const RATES: &str = include_str!("rates.md");
 const STUDIES: &str = include_str!("batching-studies.md");
 const MEMORY: &str = include_str!("memory.md");
 
@@ -36,10 +33,7 @@ fn main() {
         table::compare(ADAPTIVE, &adaptive::beside_none())
     }));
     trials.push(Trial::test("combinations", combinations));
-    trials.push(Trial::test("engines", engines));
-    trials.push(Trial::test("checksums", checksums));
-    trials.push(Trial::test("writes", writes));
-    trials.push(Trial::test("slow bus", slow_bus));
+    trials.extend(table::sections(RATES).map(rates));
     let reproduced = [("dcache-bus", DATA_CACHE), ("handoff-interface", INTERFACE)];
     trials.extend(reproduced.map(reproduction));
     trials.extend(table::sections(STUDIES).map(study));
@@ -78,69 +72,24 @@ fn combinations() -> Result<(), Failed> {
     table::compare(COMBINATIONS, &found::combined(&bench.read("out.json")))
 }
 
-/// Compares adapters with one and with several engines.
-fn engines() -> Result<(), Failed> {
-    let variants = [
-        "1 engine",
-        "2 engines",
-        "4 engines",
-        "64 engines, fast host",
-    ];
-    rates("engines", &variants, ENGINES)
-}
-
-/// Compares servers whose NIC computes checksums or does not, without and with a data cache.
-fn checksums() -> Result<(), Failed> {
-    let variants = [
-        "no cache",
-        "cache of 8 MB",
-        "no cache, no checksums",
-        "cache of 8 MB, no checksums",
-    ];
-    rates("dcache-checksums", &variants, CHECKSUMS)
-}
-
-/// Compares load control where clients read, write, or do both.
-fn writes() -> Result<(), Failed> {
-    let variants = [
-        "reads, no load control",
-        "reads, passive relief",
-        "reads and writes, active relief",
-        "writes, no load control",
-        "writes, active relief",
-    ];
-    rates("load-control-writes", &variants, WRITES)
-}
-
-/// Compares an adapter on PCI-X with one on PCI Express.
-fn slow_bus() -> Result<(), Failed> {
-    let variants = [
-        "PCI-X, no batching",
-        "PCI-X, 16 descriptors",
-        "PCI-X, adaptive",
-        "PCI Express, no batching",
-        "PCI Express, 16 descriptors",
-        "PCI Express, adaptive",
-    ];
-    rates("batching-slow-bus", &variants, SLOW_BUS)
-}
-
-/// Compares the rates of requests of an experiment's variants.
-fn rates(experiment: &str, variants: &[&str], rows: &str) -> Result<(), Failed> {
-    let found = variants.iter().flat_map(|variant| {
-        let bench = Workbench::new();
-        let arguments = [
-            "run",
-            experiment,
-            "--variant",
-            variant,
-            "--json",
-            "out.json",
-        ];
-        bench.run(&arguments).ok();
-        found::estimated_rates(&bench.read("out.json"))
-    });
-    table::compare(rows, &found.collect::<Vec<_>>())
+/// Returns the test of an experiment's rates of requests, whose name is the heading of the section: of the variants in its table.
+fn rates((experiment, rows): (&'static str, &'static str)) -> Trial {
+    Trial::test(experiment, move || {
+        let found = table::configurations(rows).flat_map(|variant| {
+            let bench = Workbench::new();
+            let arguments = [
+                "run",
+                experiment,
+                "--variant",
+                variant,
+                "--json",
+                "out.json",
+            ];
+            bench.run(&arguments).ok();
+            found::estimated_rates(&bench.read("out.json"))
+        });
+        table::compare(rows, &found.collect::<Vec<_>>())
+    })
 }
 
 /// Returns the test of a reproduction that needs no arguments besides its name.

@@ -51,6 +51,11 @@ pub fn sections(tables: &'static str) -> impl Iterator<Item = (&'static str, &'s
     parts.map(|part| part.split_once('\n').expect("rows under a heading"))
 }
 
+/// Returns the names of the configurations of a table with one row each.
+pub fn configurations(table: &str) -> impl Iterator<Item = &str> {
+    rows(table).map(|row| row[0])
+}
+
 /// Returns the rows of all tables, without their headers.
 fn rows(table: &str) -> impl Iterator<Item = Vec<&str>> {
     let is_row = |line: &&str| line.starts_with('|') && !line.starts_with("|---");
