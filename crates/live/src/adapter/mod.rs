@@ -1,9 +1,9 @@
 //! The adapter process: the engine serves applications that run in other processes (batching, "Event-driven TCP").
 //!
-//! [`run_adapter`] is the loop of its thread, or of each thread of an adapter with several engines ([`Siblings`]). [`AdapterService`] runs on the engine: applications attach through its [`Listeners`], and
-//! each turn of the loop moves data and requests between each application and the host's stack, up to a limit per application. An application
-//! that does not read its answers stalls only itself, one that breaks the rules is cut off, and the connections of one that has exited are
-//! reset or closed in order.
+//! [`run_adapter`] is the loop of its thread, or of each thread of an adapter with several engines ([`Siblings`]). [`AdapterService`] runs on
+//! the engine: applications attach through its [`Listeners`], and each turn of the loop moves data and requests between each application and the
+//! host's stack, up to a limit per application. An application that does not read its answers stalls only itself, one that breaks the rules is
+//! cut off, and the connections of one that has exited are reset or closed in order.
 //!
 //! The adapter works in one of the two ways of a [`Process`](baton_nic::Process), as the simulated adapter does. All at once: each frame
 //! goes to TCP or to its host as it arrives, consecutive segments of a connection are merged, and requests are carried out in bulk, which

@@ -49,7 +49,7 @@ const FEW: usize = 4;
 /// Maximum number of pending notices; later ones are discarded.
 const MOST_NOTICES: usize = 256;
 
-/// Number of the bell of other engines among the descriptors that wake up the loop; applications have smaller ones.
+/// Number by which [`Wakeups`] reports that another engine has rung. The numbers of applications are smaller.
 const OF_SIBLINGS: u32 = u32::MAX;
 /// Maximum number of messages of other engines that one turn of the loop handles.
 const MOST_MESSAGES: usize = 256;
@@ -606,11 +606,14 @@ impl AdapterService {
         };
         self.listeners_throttle
             .handle_wait(now, at_listeners.contains(&true));
-        if let Some(siblings) = &mut self.siblings {
+        if let Some(siblings) = &self.siblings {
             siblings.awake();
         }
         if !rung {
             return Ok(());
+        }
+        if let Some(siblings) = &self.siblings {
+            siblings.silence();
         }
         if self.attached().count() <= FEW {
             for application in self.applications.iter_mut().flatten() {

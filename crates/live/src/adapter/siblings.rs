@@ -249,9 +249,13 @@ impl Siblings {
         self.mailbox.prepare_to_sleep()
     }
 
-    /// Records that this engine is awake, and silences its bell.
-    pub(super) fn awake(&mut self) {
+    /// Records that this engine is awake.
+    pub(super) fn awake(&self) {
         self.mailbox.awake();
+    }
+
+    /// Silences the bell of this engine, which may have rung.
+    pub(super) fn silence(&self) {
         let _ = rustix::io::read(&self.family.members[self.number].bell, &mut [0; 8]);
     }
 
