@@ -191,6 +191,8 @@ fn run(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let log = daemon_log("adapter", arguments.log_level, Level::default())?;
+    let engines = usize::from(arguments.engines);
+    let cores = cores_for(arguments.core, engines)?;
     if arguments.replace {
         let text = "--replace: expected --handoff or --broker, because only an adapter beside the kernel can give its connections back";
         return Err(Failure::BadInput(text.to_owned()));
@@ -198,13 +200,9 @@ fn run(
     let sockets = Sockets::of(arguments, Places::here(), None);
     let control = sockets.control()?;
     let listeners = sockets.listen(&config)?;
-    let engines = usize::from(arguments.engines);
-    let cores = cores_for(arguments.core, engines)?;
     let (prepared, _kept) = engine::prepare(&arguments.link, engines)?;
     let config = part_of(config, engines);
-    let siblings = Siblings::of(engines).map_err(|error| {
-        Failure::Failed(format!("cannot connect the engines: {}", reason(&error)))
-    })?;
+    let siblings = siblings(engines)?;
     let addresses = arguments.link.addr.iter();
     let addresses: Vec<String> = addresses
         .map(|address| address.addr().to_string())
@@ -218,7 +216,7 @@ fn run(
         sockets.listen.display()
     );
     let (asked, has_failed) = (stop(interrupt), AtomicBool::new(false));
-    let work = |prepared: Prepared, siblings: Siblings, core, desk: Option<Desk>| {
+    let work = |prepared: Prepared, siblings: Option<Siblings>, core, desk: Option<Desk>| {
         pin_to_core(Some(core))?;
         let (mut engine, seed) = prepared.create(&arguments.link, tcp_config(&arguments.link))?;
         let mut config = config.clone();
@@ -227,7 +225,7 @@ fn run(
         let (listeners, mut control) = desk.map(|desk| (desk.listeners, desk.control)).unzip();
         let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
         service.set_clock(engine.clock());
-        if engines > 1 {
+        if let Some(siblings) = siblings {
             let joined = service.set_siblings(siblings);
             joined.map_err(|error| Failure::Failed(reason(&error)))?;
         }
@@ -247,21 +245,23 @@ fn run(
     let mut desk = Some(Desk { listeners, control });
     let ended: Vec<Result<Snapshot, Failure>> = thread::scope(|scope| {
         let starts = prepared.into_iter().zip(siblings).zip(cores);
-        let threads = starts.map(|((prepared, siblings), core)| {
-            let (work, desk, has_failed) = (&work, desk.take(), &has_failed);
-            let name = format!("engine {}", siblings.number());
-            let run = move || {
-                let mut report = FailureReport {
-                    to: has_failed,
-                    has_failed: true,
+        let threads = starts
+            .enumerate()
+            .map(|(number, ((prepared, siblings), core))| {
+                let (work, desk, has_failed) = (&work, desk.take(), &has_failed);
+                let name = format!("engine {number}");
+                let run = move || {
+                    let mut report = FailureReport {
+                        to: has_failed,
+                        has_failed: true,
+                    };
+                    let ended = work(prepared, siblings, core, desk);
+                    report.has_failed = ended.is_err();
+                    ended
                 };
-                let ended = work(prepared, siblings, core, desk);
-                report.has_failed = ended.is_err();
-                ended
-            };
-            let started = thread::Builder::new().name(name).spawn_scoped(scope, run);
-            started.inspect_err(|_| has_failed.store(true, Ordering::Relaxed))
-        });
+                let started = thread::Builder::new().name(name).spawn_scoped(scope, run);
+                started.inspect_err(|_| has_failed.store(true, Ordering::Relaxed))
+            });
         let threads: Vec<_> = threads.collect();
         let join = |thread: io::Result<ScopedJoinHandle<'_, _>>| match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
@@ -284,6 +284,17 @@ impl Drop for FailureReport<'_> {
     fn drop(&mut self) {
         self.to.fetch_or(self.has_failed, Ordering::Relaxed);
     }
+}
+
+/// Connects the engines with each other, if there are several.
+fn siblings(engines: usize) -> Result<Vec<Option<Siblings>>, Failure> {
+    if engines == 1 {
+        return Ok(vec![None]);
+    }
+    let siblings = Siblings::of(engines).map_err(|error| {
+        Failure::Failed(format!("cannot connect the engines: {}", reason(&error)))
+    })?;
+    Ok(siblings.into_iter().map(Some).collect())
 }
 
 /// What only the first engine has.
