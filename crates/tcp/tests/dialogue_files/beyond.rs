@@ -369,6 +369,10 @@ fn time_wait_ends_by_a_syn() {
 
     let mut player = Player::after(WAITING);
     let old = player.segment(". 2:2(0) ack 2").header.ack;
+    // To ask whose the segment is changes nothing.
+    assert!(player.stack.has_connection_of(now, &syn));
+    assert!(player.stack.claims(now, &syn));
+    assert!(player.stack.in_time_wait(now, &flow));
     player.arrives("S 3:3(0)");
     let (_, answer) = player.stack.poll_transmit(now).expect("an answer");
     assert!(answer.header.seq.after(old));
